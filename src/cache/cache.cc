@@ -1,0 +1,343 @@
+#include "cache/cache.h"
+
+#include <algorithm>
+#include <cassert>
+#include <climits>
+#include <limits>
+#include <utility>
+
+namespace kvasir {
+namespace {
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+Error out_of_memory(int32_t layer, int32_t stream, int64_t bytes) {
+  return Error{"out of memory: no page for layer " + std::to_string(layer) + " of stream " +
+               std::to_string(stream) + " (the cache holds " + std::to_string(bytes >> 20) +
+               " MiB); lower --kv-budget or the context"};
+}
+
+}  // namespace
+
+Cache::Cache(const CacheConfig& config, Policy policy, const KvKernels& kernels)
+    : config_(config), policy_(std::move(policy)), kernels_(&kernels) {
+  if (evicts()) needs_ = policy_.needs();
+  streams_.resize(z(config.n_streams));
+  cell_masks_.resize(z(config.n_streams));
+}
+
+Result<std::unique_ptr<Cache>> Cache::create(const CacheConfig& config, const KvKernels& kernels) {
+  assert(config.n_streams > 0 && config.n_cells > 0);
+  Result<Policy> policy = make_policy(config.options.policy, config.options.params);
+  if (!policy) return Error{policy.error()};
+  return std::unique_ptr<Cache>(new Cache(config, std::move(policy.value()), kernels));
+}
+
+Result<void> Cache::set_geometry(int32_t layer, const LayerGeometry& geometry) {
+  auto [it, inserted] = layers_.try_emplace(layer);
+  Layer& l = it->second;
+  if (inserted) {
+    l.streams.resize(z(config_.n_streams));
+    l.masks.resize(z(config_.n_streams));
+    l.masses.resize(z(config_.n_streams));
+  }
+  if (l.geometry == geometry) return {};
+  for (const auto& s : l.streams) {
+    if (s != nullptr) {
+      return Error{"layer " + std::to_string(layer) + " is attended with two shapes of rows"};
+    }
+  }
+  l.geometry = geometry;
+  return {};
+}
+
+void Cache::set_rope(int32_t layer, const RopeSpec& spec) {
+  if (config_.options.positions != PositionMode::kCache || !evicts()) return;
+  Layer& l = layers_.at(layer);
+  if (l.rotator != nullptr && l.rotator->spec() == spec) return;
+  for (const auto& rotator : rotators_) {
+    if (rotator->spec() == spec) {
+      l.rotator = rotator.get();
+      return;
+    }
+  }
+  rotators_.push_back(std::make_unique<Rotator>(spec));
+  l.rotator = rotators_.back().get();
+}
+
+LayerCache* Cache::find(int32_t layer, int32_t stream) {
+  return const_cast<LayerCache*>(std::as_const(*this).find(layer, stream));
+}
+
+const LayerCache* Cache::find(int32_t layer, int32_t stream) const {
+  const auto it = layers_.find(layer);
+  return it == layers_.end() ? nullptr : it->second.streams[z(stream)].get();
+}
+
+LayerCache& Cache::layer_cache(int32_t layer, int32_t stream) {
+  Layer& l = layers_.at(layer);
+  std::unique_ptr<LayerCache>& rows = l.streams[z(stream)];
+  if (rows == nullptr) {
+    assert(l.geometry.n_kv_heads > 0);
+    rows = std::make_unique<LayerCache>(evicts() ? Placement::kByArrival : Placement::kByCell,
+                                        l.geometry, *kernels_, arena_);
+  }
+  return *rows;
+}
+
+Result<void> Cache::append(int32_t layer, int32_t stream, const TokenSpan& tokens,
+                           const RowsView& rows, bool is_k) {
+  assert(stream >= 0 && stream < config_.n_streams);
+  LayerCache& target = layer_cache(layer, stream);
+  const bool ok = is_k ? target.append_k(tokens, rows) : target.append_v(tokens, rows);
+  if (!ok) return out_of_memory(layer, stream, bytes().total());
+  return {};
+}
+
+Result<void> Cache::append_k(int32_t layer, int32_t stream, const TokenSpan& tokens,
+                             const RowsView& rows) {
+  return append(layer, stream, tokens, rows, true);
+}
+
+Result<void> Cache::append_v(int32_t layer, int32_t stream, const TokenSpan& tokens,
+                             const RowsView& rows) {
+  return append(layer, stream, tokens, rows, false);
+}
+
+// A cell that the newest query sees holds a row, or its token was evicted. Anything else means that
+// rows came or went behind the cache's back, and an answer would be silently wrong.
+Result<void> Cache::check_visible(int32_t stream, const LayerCache& layer,
+                                  const CellMask& mask) const {
+  if (mask.data == nullptr) return {};
+  const uint16_t* newest = mask.data + (mask.n_queries - 1) * mask.stride;
+  int32_t n_visible = 0;
+  for (int32_t c = 0; c < mask.n_cells; ++c) n_visible += newest[c] != kF16MinusInf ? 1 : 0;
+  const int64_t evicted = streams_[z(stream)].evicted_rows;
+  const auto n_layers = static_cast<int64_t>(layers_.size());
+  const int64_t known = layer.n_slots() + (evicted + n_layers - 1) / n_layers;
+  if (n_visible <= known || evicted > 0) return {};
+  return Error{"stream " + std::to_string(stream) + " sees " + std::to_string(n_visible) +
+               " tokens but holds " + std::to_string(known) +
+               ": an evicting policy needs one sequence per stream and no restored state; pass "
+               "--no-kv-unified and --cache-ram 0"};
+}
+
+Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
+  Layer& layer = layers_.at(args.layer);
+  workspace_.streams.clear();
+  for (int32_t i = 0; i < args.n_streams; ++i) {
+    const int32_t stream = args.first_stream + i;
+    LayerCache& rows = layer_cache(args.layer, stream);
+    const CellMask mask{args.mask == nullptr ? nullptr : args.mask + i * args.mask_stream,
+                        args.mask_query, args.n_queries, args.n_cells};
+    StreamRows view;
+    view.rows = &rows;
+    if (rows.placement() == Placement::kByCell) {
+      cell_masks_[z(stream)].set_identity(mask, args.epoch);
+      view.mask = &cell_masks_[z(stream)];
+      view.n_slots = std::min(rows.n_slots(), args.n_cells);
+    } else {
+      if (mask.data != nullptr) {
+        rows.drop_hidden(mask.data + (mask.n_queries - 1) * mask.stride, mask.n_cells);
+      }
+      if (args.layer == layers_.begin()->first) {
+        Result<void> seen = check_visible(stream, rows, mask);
+        if (!seen) return seen;
+      }
+      if (rows.is_identity() && mask.data != nullptr) {
+        cell_masks_[z(stream)].set_identity(mask, args.epoch);
+        view.mask = &cell_masks_[z(stream)];
+      } else {
+        layer.masks[z(stream)].set_gathered(mask, rows.cells());
+        view.mask = &layer.masks[z(stream)];
+      }
+      view.n_slots = rows.n_slots();
+      StepMass& mass = layer.masses[z(stream)];
+      mass.valid = false;
+      if (needs_.step_mass && args.n_queries == 1) view.mass = &mass;
+      view.rotator = layer.rotator;
+      if (view.rotator != nullptr && args.max_bias > 0) {
+        return Error{"--kv-positions cache is not available for a model with ALiBi: use original"};
+      }
+      note_queries(layer, rows, i, args);
+    }
+    workspace_.streams.push_back(view);
+  }
+  attend_streams(args, workspace_.streams, *kernels_, parallel, workspace_);
+  return {};
+}
+
+// Keeps the newest queries of a call for rankers that look at prompts.
+void Cache::note_queries(Layer& layer, LayerCache& rows, int32_t index, const AttendArgs& args) {
+  if (needs_.observed_queries == 0) return;
+  const int32_t width = layer.geometry.head_dim_k;
+  layer.shape.n_heads = args.n_heads;
+  layer.shape.scale = args.scale;
+  layer.shape.soft_cap = args.soft_cap;
+  layer.shape.max_bias = args.max_bias;
+  if (args.sinks != nullptr) layer.shape.sinks.assign(args.sinks, args.sinks + args.n_heads);
+  rows.ring().configure(needs_.observed_queries, args.n_heads * width);
+  const int32_t first = std::max(0, args.n_queries - needs_.observed_queries);
+  for (int32_t t = first; t < args.n_queries; ++t) {
+    float* row = rows.ring().push(args.positions[z(int64_t{index} * args.n_queries + t)]);
+    const float* q = args.q + index * args.q_stream + t * args.q_query;
+    for (int32_t h = 0; h < args.n_heads; ++h) {
+      std::copy_n(q + h * args.q_head, width, row + ptrdiff_t{h} * width);
+    }
+  }
+}
+
+// Folds what the step looked at into the ranker's state: the step's own mass after one token, the
+// mass of the newest queries after a prompt.
+void Cache::observe(Layer& layer, LayerCache& rows, int32_t stream, ParallelFor& parallel) {
+  StepMass& mass = layer.masses[z(stream)];
+  const bool one_token =
+      rows.ring().n_pushed() <= 1 && mass.valid && mass.mass.size() == z(rows.n_slots());
+  if (!one_token) {
+    mass.mass.resize(z(rows.n_slots()));
+    observed_mass(rows, layer.shape, *kernels_, parallel, workspace_, mass.mass);
+  }
+  policy_.ranker->observe(mass.mass, rows.take_fresh(), !one_token, rows.state());
+  rows.ring().clear();
+}
+
+int64_t Cache::evict(LayerCache& rows, int32_t budget) {
+  const int32_t n = rows.n_slots();
+  if (n <= budget) return 0;
+  const int32_t first = std::min(policy_.sinks, n);
+  const int32_t last = std::max(first, n - policy_.protect);
+  const int32_t n_candidates = last - first;
+  const int32_t n_evict = std::min(n - budget, n_candidates);
+  if (n_evict <= 0) return 0;
+  const Candidates candidates{
+      rows.positions().subspan(z(first), z(n_candidates)),
+      std::span<const float>(rows.state()).subspan(z(first), z(n_candidates))};
+  scores_.resize(z(n_candidates));
+  policy_.ranker->score(candidates, scores_);
+  order_.resize(z(n_candidates));
+  for (int32_t i = 0; i < n_candidates; ++i) order_[z(i)] = i;
+  const auto lower = [&](int32_t a, int32_t b) {  // evicted earlier; ties: the older
+    return scores_[z(a)] != scores_[z(b)] ? scores_[z(a)] < scores_[z(b)] : a < b;
+  };
+  if (n_evict < n_candidates) {
+    std::nth_element(order_.begin(), order_.begin() + n_evict, order_.end(), lower);
+  }
+  std::sort(order_.begin(), order_.begin() + n_evict);
+  const int32_t hole = first + order_[0];
+  survivors_.clear();
+  size_t next = 0;
+  for (int32_t slot = hole; slot < n; ++slot) {
+    if (next < z(n_evict) && slot == first + order_[next]) {
+      ++next;
+    } else {
+      survivors_.push_back(slot);
+    }
+  }
+  rows.keep(hole, survivors_);
+  return n_evict;
+}
+
+void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& parallel,
+                     StepRecord& record) {
+  const bool may_evict =
+      evicts() && (step.decoded || config_.options.prefill == PrefillMode::kStream);
+  note_peak();  // rows grow until here and shrink below
+  record.live_min = INT_MAX;
+  double live_sum = 0;
+  int32_t n_live = 0;
+  int32_t index = 0;
+  for (auto& [id, layer] : layers_) {
+    LayerCache* rows = layer.streams[z(stream)].get();
+    const int32_t layer_index = index++;
+    if (rows == nullptr) continue;
+    if (may_evict) {
+      if (needs_.step_mass) observe(layer, *rows, stream, parallel);
+      const int32_t budget =
+          policy_.budget->tokens(step, layer_index, static_cast<int32_t>(layers_.size()));
+      if (layer_index == 0) {
+        record.has_budget = true;
+        record.budget = budget;
+      }
+      const int64_t n = evict(*rows, budget);
+      record.evicted += n;
+      streams_[z(stream)].evicted_rows += n;
+    }
+    record.live_min = std::min(record.live_min, rows->n_slots());
+    record.live_max = std::max(record.live_max, rows->n_slots());
+    live_sum += rows->n_slots();
+    ++n_live;
+    record.bytes_f16 += static_cast<int64_t>(rows->row_bytes());
+  }
+  if (n_live == 0) record.live_min = 0;
+  record.live_mean = n_live == 0 ? 0 : live_sum / n_live;
+}
+
+void Cache::clear_stream(int32_t stream) {
+  for (auto& [id, layer] : layers_) layer.streams[z(stream)].reset();
+  streams_[z(stream)] = {};
+}
+
+void Cache::clear() {
+  for (int32_t s = 0; s < config_.n_streams; ++s) clear_stream(s);
+}
+
+Result<void> Cache::copy_layer(int32_t layer, int32_t from, int32_t to) {
+  const auto it = layers_.find(layer);
+  if (from == to || it == layers_.end()) return {};
+  it->second.streams[z(to)].reset();
+  const LayerCache* rows = it->second.streams[z(from)].get();
+  if (rows != nullptr && !layer_cache(layer, to).copy_from(*rows)) {
+    return out_of_memory(layer, to, bytes().total());
+  }
+  streams_[z(to)] = streams_[z(from)];
+  return {};
+}
+
+CacheBytes Cache::bytes(int32_t stream) const {
+  CacheBytes bytes;
+  for (const auto& [id, layer] : layers_) {
+    const LayerCache* rows = layer.streams[z(stream)].get();
+    if (rows != nullptr) {
+      bytes.rows += static_cast<int64_t>(rows->row_bytes());
+      bytes.metadata += static_cast<int64_t>(rows->metadata_bytes());
+    }
+    bytes.metadata += static_cast<int64_t>(layer.masses[z(stream)].mass.capacity() * sizeof(float));
+  }
+  return bytes;
+}
+
+CacheBytes Cache::bytes() const {
+  CacheBytes bytes;
+  for (int32_t s = 0; s < config_.n_streams; ++s) {
+    const CacheBytes of_stream = this->bytes(s);
+    bytes.rows += of_stream.rows;
+    bytes.metadata += of_stream.metadata;
+    bytes.workspace += static_cast<int64_t>(cell_masks_[z(s)].bytes());
+  }
+  for (const auto& [id, layer] : layers_) {
+    for (const MaskView& mask : layer.masks) bytes.workspace += static_cast<int64_t>(mask.bytes());
+  }
+  for (const auto& rotator : rotators_) bytes.workspace += static_cast<int64_t>(rotator->bytes());
+  bytes.workspace +=
+      static_cast<int64_t>(workspace_.bytes() + scores_.capacity() * sizeof(float) +
+                           (order_.capacity() + survivors_.capacity()) * sizeof(int32_t));
+  return bytes;
+}
+
+void Cache::note_peak() { peak_bytes_ = std::max(peak_bytes_, bytes().total()); }
+
+double Cache::live_tokens(int32_t stream) const {
+  double sum = 0;
+  int32_t n = 0;
+  for (const auto& [id, layer] : layers_) {
+    const LayerCache* rows = layer.streams[z(stream)].get();
+    if (rows == nullptr) continue;
+    sum += rows->n_slots();
+    ++n;
+  }
+  return n == 0 ? 0 : sum / n;
+}
+
+int64_t Cache::evicted_rows(int32_t stream) const { return streams_[z(stream)].evicted_rows; }
+
+}  // namespace kvasir

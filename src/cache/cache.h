@@ -1,0 +1,134 @@
+// The cache of one KV buffer: streams x layers, where policy, format and attention meet.
+//
+// append_k/append_v store the rows of a ubatch, attend reads them, end_step asks the policy what
+// leaves. The cache knows no ggml and no model: layers are numbers, positions come with the rows,
+// visibility comes as a mask over cells. Rows are memory, cells are only addresses: a cell that no
+// row stands for costs nothing.
+// Thread safety: one caller at a time; attend spreads its work through the ParallelFor it is given.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/parallel.h"
+#include "base/result.h"
+#include "cache/attention.h"
+#include "cache/layer_cache.h"
+#include "cache/mask_view.h"
+#include "cache/options.h"
+#include "cache/rope.h"
+#include "cache/step_record.h"
+#include "policy/policy.h"
+
+namespace kvasir {
+
+struct CacheConfig {
+  int32_t n_streams = 1;
+  int32_t n_cells = 0;  ///< cells of one stream
+  bool dense = false;   ///< sliding-window layers: nothing is evicted whatever the policy
+  CacheOptions options;
+};
+
+/// Bytes that a cache (or one stream of it) holds. All are allocated bytes.
+struct CacheBytes {
+  int64_t rows = 0;       ///< pages of K and V
+  int64_t metadata = 0;   ///< cells, positions, ranker state, observed queries
+  int64_t workspace = 0;  ///< scratch of attention; shared by all streams
+  int64_t total() const { return rows + metadata + workspace; }
+};
+
+class Cache {
+ public:
+  /// Fails where make_policy fails.
+  static Result<std::unique_ptr<Cache>> create(const CacheConfig& config, const KvKernels& kernels);
+
+  const CacheConfig& config() const { return config_; }
+  const Policy& policy() const { return policy_; }
+  /// True if tokens may leave this cache.
+  bool evicts() const { return policy_.evicts() && !config_.dense; }
+
+  /// Says how rows of `layer` are shaped; needed before its first append. Repeating is free.
+  /// Fails if the layer holds rows of another shape.
+  Result<void> set_geometry(int32_t layer, const LayerGeometry& geometry);
+
+  /// Says how `layer` rotates its rows; only --kv-positions cache reads it.
+  void set_rope(int32_t layer, const RopeSpec& spec);
+  bool knows_rope(int32_t layer) const { return layers_.at(layer).rotator != nullptr; }
+
+  /// Stores rows of tokens of one stream. First K, then V of the same tokens.
+  /// Requires: 0 <= stream < n_streams, cells in [0, n_cells), positions ascend.
+  Result<void> append_k(int32_t layer, int32_t stream, const TokenSpan& tokens,
+                        const RowsView& rows);
+  Result<void> append_v(int32_t layer, int32_t stream, const TokenSpan& tokens,
+                        const RowsView& rows);
+
+  /// Attention of every query of args over the live rows of its stream.
+  Result<void> attend(const AttendArgs& args, ParallelFor& parallel);
+
+  /// Ends a step of one stream: folds attention mass into the ranker's state, asks the budget,
+  /// drops what is over. Adds what it did to `record` (live, bytes, budget, evicted).
+  void end_step(int32_t stream, const StepState& step, ParallelFor& parallel, StepRecord& record);
+
+  /// Forgets a stream, or everything.
+  void clear_stream(int32_t stream);
+  void clear();
+
+  /// Makes one layer of stream `to` a copy of that of stream `from`. Fails when memory is out.
+  Result<void> copy_layer(int32_t layer, int32_t from, int32_t to);
+
+  /// The layer of a stream; null if it holds nothing yet.
+  LayerCache* find(int32_t layer, int32_t stream);
+  const LayerCache* find(int32_t layer, int32_t stream) const;
+  /// The same, made where it is missing. Requires: set_geometry(layer).
+  LayerCache& layer_cache(int32_t layer, int32_t stream);
+
+  int64_t n_layers() const { return static_cast<int64_t>(layers_.size()); }
+  CacheBytes bytes(int32_t stream) const;  ///< rows and metadata of one stream; workspace 0
+  CacheBytes bytes() const;
+  int64_t peak_bytes() const { return peak_bytes_; }
+  /// Live tokens of one stream, mean over the layers.
+  double live_tokens(int32_t stream) const;
+  int64_t evicted_rows(int32_t stream) const;
+
+ private:
+  struct Layer {
+    LayerGeometry geometry;
+    Rotator* rotator = nullptr;  // of rotators_; null unless --kv-positions cache
+    AttentionShape shape;        // of the last attend, for observed queries
+    std::vector<std::unique_ptr<LayerCache>> streams;
+    std::vector<MaskView> masks;   // [n_streams], by arrival only
+    std::vector<StepMass> masses;  // [n_streams], by arrival only
+  };
+  struct Stream {
+    int64_t evicted_rows = 0;
+  };
+
+  Cache(const CacheConfig& config, Policy policy, const KvKernels& kernels);
+  Result<void> append(int32_t layer, int32_t stream, const TokenSpan& tokens, const RowsView& rows,
+                      bool is_k);
+  Result<void> check_visible(int32_t stream, const LayerCache& layer, const CellMask& mask) const;
+  void note_queries(Layer& layer, LayerCache& rows, int32_t index, const AttendArgs& args);
+  void observe(Layer& layer, LayerCache& rows, int32_t stream, ParallelFor& parallel);
+  int64_t evict(LayerCache& rows, int32_t budget);
+  void note_peak();
+
+  CacheConfig config_;
+  Policy policy_;
+  Needs needs_;
+  const KvKernels* kernels_;
+  PageArena arena_;
+  std::map<int32_t, Layer> layers_;
+  std::vector<std::unique_ptr<Rotator>> rotators_;  // one for each way of rotating
+  std::vector<Stream> streams_;
+  std::vector<MaskView> cell_masks_;  // [n_streams], by cell: one for all layers of a step
+  AttentionWorkspace workspace_;
+  int64_t peak_bytes_ = 0;
+  std::vector<float> scores_;       // scratch of evict
+  std::vector<int32_t> order_;      // scratch of evict
+  std::vector<int32_t> survivors_;  // scratch of evict
+};
+
+}  // namespace kvasir

@@ -1,0 +1,167 @@
+#include "cache/layer_cache.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "cache/mask_view.h"
+
+namespace kvasir {
+
+LayerCache::LayerCache(Placement placement, const LayerGeometry& geometry, const KvKernels& kernels,
+                       PageArena& arena)
+    : placement_(placement), rows_(geometry, kernels, arena) {}
+
+// By cell: consecutive cells are written in one go.
+bool LayerCache::append_runs(const TokenSpan& tokens, const RowsView& rows, bool is_k) {
+  for (size_t begin = 0; begin < tokens.cells.size();) {
+    size_t end = begin + 1;
+    while (end < tokens.cells.size() && tokens.cells[end] == tokens.cells[end - 1] + 1) ++end;
+    const auto n = static_cast<int32_t>(end - begin);
+    const int32_t first = tokens.cells[begin];
+    if (!rows_.reserve(first, n)) return false;
+    const RowsView part{rows.data + static_cast<ptrdiff_t>(begin) * rows.stride, rows.stride, n};
+    if (is_k) {
+      rows_.store_k(first, part);
+    } else {
+      rows_.store_v(first, part);
+    }
+    n_slots_ = std::max(n_slots_, first + n);
+    begin = end;
+  }
+  return true;
+}
+
+bool LayerCache::append_k(const TokenSpan& tokens, const RowsView& rows) {
+  assert(tokens.cells.size() == tokens.positions.size());
+  assert(static_cast<int32_t>(tokens.cells.size()) == rows.n_rows);
+  if (rows.n_rows == 0) return true;
+  if (placement_ == Placement::kByCell) return append_runs(tokens, rows, true);
+
+  const auto [low, high] = std::minmax_element(tokens.cells.begin(), tokens.cells.end());
+  drop_if(0, tokens.positions.front(), *low, *high, tokens.cells);
+  first_pending_ = n_slots_;
+  if (!rows_.reserve(n_slots_, rows.n_rows)) return false;
+  rows_.store_k(n_slots_, rows);
+  for (size_t i = 0; i < tokens.cells.size(); ++i) {
+    identity_ = identity_ && tokens.cells[i] == n_slots_ + static_cast<int32_t>(i);
+  }
+  cells_.insert(cells_.end(), tokens.cells.begin(), tokens.cells.end());
+  positions_.insert(positions_.end(), tokens.positions.begin(), tokens.positions.end());
+  n_slots_ += rows.n_rows;
+  n_fresh_ += rows.n_rows;
+  state_.resize(static_cast<size_t>(n_slots_), 0.0F);
+  return true;
+}
+
+bool LayerCache::append_v(const TokenSpan& tokens, const RowsView& rows) {
+  if (rows.n_rows == 0) return true;
+  if (placement_ == Placement::kByCell) return append_runs(tokens, rows, false);
+  assert(first_pending_ + rows.n_rows == n_slots_);
+  rows_.store_v(first_pending_, rows);
+  return true;
+}
+
+bool LayerCache::reserve_cell(int32_t cell) {
+  assert(placement_ == Placement::kByCell);
+  n_slots_ = std::max(n_slots_, cell + 1);
+  return rows_.reserve(cell, 1);
+}
+
+// Drops slots >= first that stand at or past `position` or whose cell is among `cells`.
+void LayerCache::drop_if(int32_t first, int32_t position, int32_t cell_low, int32_t cell_high,
+                         std::span<const int32_t> cells) {
+  const auto stays = [&](size_t slot) {
+    if (positions_[slot] >= position) return false;
+    const int32_t cell = cells_[slot];
+    return cell < cell_low || cell > cell_high ||
+           std::find(cells.begin(), cells.end(), cell) == cells.end();
+  };
+  auto slot = static_cast<size_t>(first);
+  const auto n = static_cast<size_t>(n_slots_);
+  while (slot < n && stays(slot)) ++slot;
+  if (slot == n) return;
+  ring_.clear();
+  survivors_.clear();
+  for (size_t s = slot; s < n; ++s) {
+    if (stays(s)) survivors_.push_back(static_cast<int32_t>(s));
+  }
+  keep(static_cast<int32_t>(slot), survivors_);
+}
+
+int32_t LayerCache::drop_hidden(const uint16_t* mask, int32_t n_cells) {
+  assert(placement_ == Placement::kByArrival);
+  const auto hidden = [&](size_t slot) {
+    return cells_[slot] >= n_cells || mask[cells_[slot]] == kF16MinusInf;
+  };
+  size_t slot = 0;
+  const auto n = static_cast<size_t>(n_slots_);
+  while (slot < n && !hidden(slot)) ++slot;
+  if (slot == n) return 0;
+  ring_.clear();
+  survivors_.clear();
+  for (size_t s = slot; s < n; ++s) {
+    if (!hidden(s)) survivors_.push_back(static_cast<int32_t>(s));
+  }
+  const int32_t dropped = static_cast<int32_t>(n - slot - survivors_.size());
+  keep(static_cast<int32_t>(slot), survivors_);
+  return dropped;
+}
+
+int32_t LayerCache::take_fresh() {
+  const int32_t n = std::min(n_fresh_, n_slots_);
+  n_fresh_ = 0;
+  return n;
+}
+
+void LayerCache::keep(int32_t first, std::span<const int32_t> survivors) {
+  assert(placement_ == Placement::kByArrival && first <= n_slots_);
+  rows_.keep(first, survivors);
+  auto to = static_cast<size_t>(first);
+  for (const int32_t from_slot : survivors) {
+    const auto from = static_cast<size_t>(from_slot);
+    identity_ = identity_ && from == to;
+    cells_[to] = cells_[from];
+    positions_[to] = positions_[from];
+    state_[to] = state_[from];
+    ++to;
+  }
+  cells_.resize(to);
+  positions_.resize(to);
+  state_.resize(to);
+  n_slots_ = static_cast<int32_t>(to);
+  if (n_slots_ == 0) identity_ = true;
+}
+
+void LayerCache::clear() {
+  rows_.clear();
+  n_slots_ = 0;
+  n_fresh_ = 0;
+  first_pending_ = 0;
+  identity_ = true;
+  cells_ = {};
+  positions_ = {};
+  state_ = {};
+  ring_.clear();
+}
+
+bool LayerCache::copy_from(const LayerCache& other) {
+  assert(placement_ == other.placement_);
+  if (!rows_.copy_from(other.rows_)) return false;
+  n_slots_ = other.n_slots_;
+  n_fresh_ = other.n_fresh_;
+  first_pending_ = other.first_pending_;
+  identity_ = other.identity_;
+  cells_ = other.cells_;
+  positions_ = other.positions_;
+  state_ = other.state_;
+  ring_.clear();
+  return true;
+}
+
+size_t LayerCache::metadata_bytes() const {
+  return sizeof(*this) +
+         (cells_.capacity() + positions_.capacity() + survivors_.capacity()) * sizeof(int32_t) +
+         state_.capacity() * sizeof(float) + ring_.bytes();
+}
+
+}  // namespace kvasir

@@ -1,0 +1,131 @@
+#include "cache/options.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "cache/flag_table.h"
+#include "cache/flag_words.h"
+#include "cache/trace.h"
+
+namespace kvasir {
+namespace {
+
+using Text = std::string_view;
+
+/// "--kv-x=V" or "--kv-x" taken apart.
+struct Argument {
+  Text name;
+  std::optional<Text> value;
+};
+
+Argument take_apart(Text argument) {
+  const size_t equals = argument.find('=');
+  if (equals == Text::npos) return {argument, std::nullopt};
+  return {argument.substr(0, equals), argument.substr(equals + 1)};
+}
+
+Error needs_value(const FlagHelp& help, const std::string& found) {
+  return Error{std::string(help.name) + " needs a value " + std::string(help.value) + ", found " +
+               found + (help.allowed.empty() ? "" : "; allowed: ") + std::string(help.allowed)};
+}
+
+/// The value of the flag at args[at], which may stand in the next argument; `at` then moves on.
+Result<Text> value_of(const FlagHelp& help, const Argument& argument,
+                      std::span<const std::string> args, size_t& at) {
+  const bool is_switch = help.value.empty();
+  if (argument.value) {
+    if (is_switch) {
+      return Error{std::string(help.name) + " takes no value, found \"" +
+                   std::string(*argument.value) + "\""};
+    }
+    if (argument.value->empty()) return needs_value(help, "an empty one");
+    return *argument.value;
+  }
+  if (is_switch) return Text();
+  if (at + 1 == args.size()) return needs_value(help, "the end of the line");
+  const Text next = args[at + 1];
+  if (next.empty()) return needs_value(help, "an empty one");
+  if (next.starts_with("--")) return needs_value(help, "the flag " + std::string(next));
+  ++at;
+  return next;
+}
+
+const Flag* find_flag(Text name) {
+  const auto found = std::find_if(flag_table().begin(), flag_table().end(),
+                                  [name](const Flag& flag) { return flag.help.name == name; });
+  return found == flag_table().end() ? nullptr : &*found;
+}
+
+Result<void> refuse_reserved(Text name) {
+  for (const ReservedFlag& flag : reserved_flags()) {
+    if (flag.name == name) {
+      return Error{std::string(name) + ": not in this version; " + std::string(flag.instead)};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+bool CacheOptions::evicts() const { return policy != "none"; }
+
+std::string flag_help_text() {
+  std::string out;
+  for (const FlagHelp& help : flag_help()) {
+    out.append(help.name).append(help.value.empty() ? "" : " ").append(help.value);
+    out.append("\n    ").append(help.text).append("\n");
+    if (help.value.empty()) continue;
+    out.append("    default: ").append(help.initial);
+    out.append("; allowed: ").append(help.allowed).append("\n");
+  }
+  return out;
+}
+
+Result<void> take_flags(std::vector<std::string>& args, CacheOptions& options) {
+  CacheOptions changed = options;
+  std::vector<std::string> rest;
+  for (size_t at = 0; at < args.size(); ++at) {
+    const Argument argument = take_apart(args[at]);
+    if (auto ok = refuse_reserved(argument.name); !ok) return ok;
+    const Flag* flag = find_flag(argument.name);
+    if (flag == nullptr) {
+      rest.push_back(args[at]);
+      continue;
+    }
+    const auto value = value_of(flag->help, argument, args, at);
+    if (!value) return Error{value.error()};
+    if (auto ok = flag->set(argument.name, value.value(), changed); !ok) return ok;
+  }
+  args = std::move(rest);
+  options = std::move(changed);
+  return {};
+}
+
+std::string describe(const CacheOptions& options) {
+  std::string out;
+  for (const Flag& flag : flag_table()) {
+    const auto value = flag.get(options);
+    if (!value) continue;
+    out.append(out.empty() ? "" : " ").append(flag.help.name);
+    if (flag.help.value.empty()) continue;
+    // A separate argument that starts with "--" would not be read as a value.
+    out.append(value->starts_with("--") ? "=" : " ").append(quote_word(*value));
+  }
+  return out;
+}
+
+Result<void> validate(const CacheOptions& options) {
+  const auto policy = make_policy(options.policy, options.params);
+  if (!policy) return Error{policy.error()};
+  const auto needs_eviction = [&](const std::string& flag) {
+    return Error{flag + " needs a policy that evicts, found --kv-policy " + options.policy};
+  };
+  if (!policy.value().evicts()) {
+    if (options.prefill == PrefillMode::kStream) return needs_eviction("--kv-prefill stream");
+    if (options.positions == PositionMode::kCache) return needs_eviction("--kv-positions cache");
+  }
+  return options.trace_path.empty() ? Result<void>() : TraceWriter::check(options.trace_path);
+}
+
+}  // namespace kvasir

@@ -1,0 +1,78 @@
+// The --kv-* flags as a value: one parser for the command line and for KVASIR_FLAGS.
+//
+// Flag names, defaults and meanings are those of the user's manual (docs/flags.md). Only exact
+// names are ours; everything else in an argument list is left for llama.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "policy/policy.h"
+
+namespace kvasir {
+
+enum class PrefillMode { kExact, kStream };     ///< --kv-prefill exact | stream
+enum class PositionMode { kOriginal, kCache };  ///< --kv-positions original | cache
+
+struct CacheOptions {
+  std::string policy = "none";  ///< --kv-policy
+  PolicyParams params;          ///< budget, high, low, tau, alpha, lambda, protect, sinks
+  PrefillMode prefill = PrefillMode::kExact;
+  PositionMode positions = PositionMode::kOriginal;
+  std::string trace_path;  ///< --kv-trace FILE; empty: none
+  bool stats = false;      ///< --kv-stats: statistics at exit
+
+  /// True if the policy ever drops a token: every policy but "none" does.
+  bool evicts() const;
+
+  bool operator==(const CacheOptions&) const = default;
+};
+
+/// One flag as `--help` and the docs show it.
+struct FlagHelp {
+  std::string_view name;     ///< "--kv-policy"
+  std::string_view value;    ///< "NAME", or empty for a switch
+  std::string_view text;     ///< what it does
+  std::string_view initial;  ///< its default in words; empty for a switch
+  std::string_view allowed;  ///< allowed values in words; empty for a switch
+};
+
+/// All --kv-* flags of ours that this version offers, in the order in which they are shown.
+std::span<const FlagHelp> flag_help();
+
+/// flag_help() as lines for `--help`: each flag with its text, default and allowed values.
+std::string flag_help_text();
+
+/// A flag that is reserved for this project and refused by take_flags.
+struct ReservedFlag {
+  std::string_view name;
+  std::string_view instead;  ///< what this version offers in its place
+};
+
+/// All of them, in the order in which they are shown.
+std::span<const ReservedFlag> reserved_flags();
+
+/// Takes our flags ("--kv-x V" and "--kv-x=V") out of `args` and folds them into `options`; later
+/// ones win. What is not ours stays in `args`, in order. Does not validate combinations.
+/// A separate argument that starts with "--" is not taken as a value; "--kv-trace=--odd" is.
+/// Fails with one line on a missing value, a value out of range, or a flag of ours that this
+/// version does not offer (named, with what is); then neither args nor options are changed.
+Result<void> take_flags(std::vector<std::string>& args, CacheOptions& options);
+
+/// The flags that give these options, as one line that split_flags and take_flags read back to the
+/// same value: --kv-policy, then each flag that is not at its default.
+std::string describe(const CacheOptions& options);
+
+/// Checks the combination: the policy and its parameters, flags that mean something only where
+/// tokens are evicted, and that the trace file can be written. An existing file is not changed, and
+/// none is left behind.
+Result<void> validate(const CacheOptions& options);
+
+/// Splits KVASIR_FLAGS as a shell would: blanks, single and double quotes, backslash; nothing is
+/// expanded. Fails with one line on an open quote or a backslash at the end.
+Result<std::vector<std::string>> split_flags(std::string_view text);
+
+}  // namespace kvasir

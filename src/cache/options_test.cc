@@ -1,0 +1,438 @@
+#include "cache/options.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "cache/flag_words.h"
+
+namespace kvasir {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// Parses `words`, expects success, returns the options; what is left goes to `rest`.
+CacheOptions parsed(Words words, Words* rest = nullptr) {
+  CacheOptions options;
+  const auto ok = take_flags(words, options);
+  EXPECT_TRUE(ok) << ok.error();
+  if (rest != nullptr) *rest = words;
+  return options;
+}
+
+std::string refusal(Words words) {
+  CacheOptions options;
+  const Words before = words;
+  const auto ok = take_flags(words, options);
+  EXPECT_FALSE(ok) << "accepted";
+  EXPECT_EQ(words, before) << "a failure changed the arguments";
+  EXPECT_EQ(options, CacheOptions{}) << "a failure changed the options";
+  return ok.error();
+}
+
+TEST(TakeFlags, EveryFlagSetsItsOption) {
+  const CacheOptions options =
+      parsed({"--kv-policy",    "conf",  "--kv-budget",  "512",     "--kv-high",    "100",
+              "--kv-low",       "300",   "--kv-tau",     "0.8",     "--kv-alpha",   "0.7",
+              "--kv-lambda",    "0.95",  "--kv-protect", "64",      "--kv-sinks",   "0",
+              "--kv-format",    "f16",   "--kv-select",  "dense",   "--kv-prefill", "stream",
+              "--kv-positions", "cache", "--kv-trace",   "t.jsonl", "--kv-stats"});
+  CacheOptions expected;
+  expected.policy = "conf";
+  expected.params = {.budget = 512,
+                     .high = 100,
+                     .low = 300,
+                     .tau = 0.8,
+                     .alpha = 0.7,
+                     .lambda = 0.95,
+                     .protect = 64,
+                     .sinks = 0};
+  expected.prefill = PrefillMode::kStream;
+  expected.positions = PositionMode::kCache;
+  expected.trace_path = "t.jsonl";
+  expected.stats = true;
+  EXPECT_EQ(options, expected);
+}
+
+TEST(TakeFlags, EqualsForm) {
+  Words rest;
+  const CacheOptions options = parsed({"--kv-policy=window", "-c", "8", "--kv-budget=64",
+                                       "--kv-trace=--odd=name", "--kv-prefill=stream"},
+                                      &rest);
+  EXPECT_EQ(options.policy, "window");
+  EXPECT_EQ(options.params.budget, 64);
+  EXPECT_EQ(options.trace_path, "--odd=name");
+  EXPECT_EQ(options.prefill, PrefillMode::kStream);
+  EXPECT_EQ(rest, (Words{"-c", "8"}));
+}
+
+TEST(TakeFlags, ForeignFlagsStayInOrder) {
+  const Words foreign = {"-m",
+                         "model.gguf",
+                         "--kv-unified",
+                         "--no-kv-unified",
+                         "--kv-offload",
+                         "--kv-policyx",
+                         "--kv",
+                         "--KV-POLICY",
+                         "-kv-policy",
+                         "--kv-offload=1",
+                         "--kv_policy",
+                         "--no-kv-offload",
+                         "--kv-",
+                         "",
+                         "x=--kv-policy",
+                         "--kv-budget-mbx=3"};
+  Words mixed;
+  for (const auto& word : foreign) {
+    mixed.push_back("--kv-sinks");
+    mixed.push_back("2");
+    mixed.push_back(word);
+  }
+  mixed.push_back("--kv-stats");
+  Words rest;
+  const CacheOptions options = parsed(mixed, &rest);
+  EXPECT_EQ(rest, foreign);
+  EXPECT_EQ(options.params.sinks, 2);
+  EXPECT_TRUE(options.stats);
+}
+
+TEST(TakeFlags, LaterOnesWin) {
+  EXPECT_EQ(parsed({"--kv-budget", "1", "--kv-budget=2", "--kv-budget", "3"}).params.budget, 3);
+  EXPECT_EQ(parsed({"--kv-prefill", "stream", "--kv-prefill", "exact"}).prefill,
+            PrefillMode::kExact);
+  // The plug-in's variable first, the command line folded over it.
+  CacheOptions options = parsed({"--kv-policy", "conf", "--kv-tau", "0.5"});
+  Words line = {"--kv-tau", "0.6"};
+  ASSERT_TRUE(take_flags(line, options));
+  EXPECT_EQ(options.policy, "conf");
+  EXPECT_EQ(options.params.tau, 0.6);
+}
+
+TEST(TakeFlags, NumbersAtTheirLimits) {
+  EXPECT_EQ(parsed({"--kv-budget", "2147483647"}).params.budget, 2147483647);
+  EXPECT_EQ(parsed({"--kv-budget", "1"}).params.budget, 1);
+  EXPECT_EQ(parsed({"--kv-protect", "0"}).params.protect, 0);
+  EXPECT_EQ(parsed({"--kv-tau", "0"}).params.tau, 0.0);
+  EXPECT_EQ(parsed({"--kv-tau", "1"}).params.tau, 1.0);
+  EXPECT_EQ(parsed({"--kv-tau", "1e-3"}).params.tau, 0.001);
+}
+
+TEST(TakeFlags, RefusesValues) {
+  const std::pair<Words, const char*> cases[] = {
+      {{"--kv-budget", "0"}, "--kv-budget 0: allowed is a whole number from 1 to 2147483647"},
+      {{"--kv-budget", "-5"}, "--kv-budget -5: allowed is a whole number from 1 to 2147483647"},
+      {{"--kv-budget", "2147483648"},
+       "--kv-budget 2147483648: allowed is a whole number from 1 to 2147483647"},
+      {{"--kv-high", "12x"}, "--kv-high 12x: allowed is a whole number from 1 to 2147483647"},
+      {{"--kv-low", "1.5"}, "--kv-low 1.5: allowed is a whole number from 1 to 2147483647"},
+      {{"--kv-low", "+5"}, "--kv-low +5: allowed is a whole number from 1 to 2147483647"},
+      {{"--kv-sinks", "-1"}, "--kv-sinks -1: allowed is a whole number from 0 to 2147483647"},
+      {{"--kv-protect", " 3"}, "--kv-protect  3: allowed is a whole number from 0 to 2147483647"},
+      {{"--kv-tau", "1.01"}, "--kv-tau 1.01: allowed is a number from 0 to 1"},
+      {{"--kv-tau", "nan"}, "--kv-tau nan: allowed is a number from 0 to 1"},
+      {{"--kv-alpha=-0.1"}, "--kv-alpha -0.1: allowed is a number from 0 to 1"},
+      {{"--kv-lambda", "0,9"}, "--kv-lambda 0,9: allowed is a number from 0 to 1"},
+      {{"--kv-lambda", "inf"}, "--kv-lambda inf: allowed is a number from 0 to 1"},
+      {{"--kv-prefill", "lazy"}, "--kv-prefill lazy: allowed is exact or stream"},
+      {{"--kv-positions", "slot"}, "--kv-positions slot: allowed is original or cache"},
+      {{"--kv-stats=1"}, "--kv-stats takes no value, found \"1\""},
+  };
+  for (const auto& [words, message] : cases) EXPECT_EQ(refusal(words), message);
+}
+
+TEST(TakeFlags, RefusesMissingValues) {
+  EXPECT_EQ(refusal({"-m", "x", "--kv-policy"}),
+            "--kv-policy needs a value NAME, found the end of the line; allowed: none, window, "
+            "conf");
+  EXPECT_EQ(refusal({"--kv-trace", "--kv-stats"}),
+            "--kv-trace needs a value FILE, found the flag --kv-stats; allowed: a file that can be "
+            "written");
+  EXPECT_EQ(refusal({"--kv-tau="}),
+            "--kv-tau needs a value X, found an empty one; allowed: 0 to 1");
+  EXPECT_EQ(refusal({"--kv-tau", "", "0.5"}),
+            "--kv-tau needs a value X, found an empty one; allowed: 0 to 1");
+}
+
+TEST(TakeFlags, RefusesWhatThisVersionLacksByName) {
+  const std::pair<Words, const char*> cases[] = {
+      {{"--kv-budget", "25%"},
+       "--kv-budget 25%: shares are not in this version; give a number of tokens"},
+      {{"--kv-format", "int8"}, "--kv-format int8: not in this version; allowed is f16"},
+      {{"--kv-format=latent"}, "--kv-format latent: not in this version; allowed is f16"},
+      {{"--kv-select", "quest"}, "--kv-select quest: not in this version; allowed is dense"},
+      {{"--kv-pyramid", "0.5,96"},
+       "--kv-pyramid: not in this version; every layer has the same budget: --kv-budget, "
+       "--kv-high, --kv-low"},
+      {{"--kv-recent=128"}, "--kv-recent: not in this version; all tokens are stored as f16"},
+      {{"--kv-keep", "1024"},
+       "--kv-keep: not in this version; a step reads every stored token (--kv-select dense)"},
+      {{"--kv-budget-mb", "64"},
+       "--kv-budget-mb: not in this version; budgets are in tokens per layer: --kv-budget, "
+       "--kv-high, --kv-low"},
+      {{"--kv-preset"},
+       "--kv-preset: not in this version; choose --kv-policy none, window or conf and its "
+       "parameters"},
+  };
+  for (const auto& [words, message] : cases) EXPECT_EQ(refusal(words), message);
+}
+
+TEST(Describe, DefaultsAreShort) {
+  EXPECT_EQ(describe({}), "--kv-policy none");
+  EXPECT_EQ(describe(parsed({"--kv-policy", "window", "--kv-budget", "512"})),
+            "--kv-policy window --kv-budget 512");
+}
+
+TEST(Describe, QuotesWhatNeedsIt) {
+  CacheOptions options;
+  options.trace_path = "it's a trace";
+  EXPECT_EQ(describe(options), "--kv-policy none --kv-trace 'it'\\''s a trace'");
+  options.trace_path = "--odd";
+  EXPECT_EQ(describe(options), "--kv-policy none --kv-trace=--odd");
+}
+
+std::string random_text(std::mt19937& random, size_t longest, std::string_view alphabet) {
+  std::string text(std::uniform_int_distribution<size_t>(0, longest)(random), ' ');
+  for (char& c : text) {
+    c = alphabet[std::uniform_int_distribution<size_t>(0, alphabet.size() - 1)(random)];
+  }
+  return text;
+}
+
+TEST(Describe, ReadsBackAsTheSameOptions) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> unit(0, 1);
+  const auto coin = [&] { return random() % 2 == 0; };
+  const auto count = [&](int32_t least) {
+    return std::uniform_int_distribution<int32_t>(least, 100000)(random);
+  };
+  for (int round = 0; round < 500; ++round) {
+    CacheOptions options;
+    options.policy = coin() ? "conf" : "a b\"c";
+    if (coin()) options.params.budget = count(1);
+    if (coin()) options.params.high = count(1);
+    if (coin()) options.params.low = count(1);
+    if (coin()) options.params.tau = unit(random);
+    if (coin()) options.params.alpha = unit(random);
+    if (coin()) options.params.lambda = unit(random);
+    if (coin()) options.params.protect = count(0);
+    if (coin()) options.params.sinks = count(0);
+    if (coin()) options.prefill = PrefillMode::kStream;
+    if (coin()) options.positions = PositionMode::kCache;
+    if (coin()) options.trace_path = random_text(random, 12, "ab/-'\"\\ $\t=%\xc3\xa9");
+    options.stats = coin();
+    auto words = split_flags(describe(options));
+    ASSERT_TRUE(words) << words.error();
+    Words rest;
+    EXPECT_EQ(parsed(words.value(), &rest), options) << describe(options);
+    EXPECT_TRUE(rest.empty());
+  }
+}
+
+Words split(std::string_view text) {
+  const auto words = split_flags(text);
+  EXPECT_TRUE(words) << words.error();
+  return words ? words.value() : Words{};
+}
+
+TEST(SplitFlags, AsAShell) {
+  EXPECT_EQ(split(""), Words{});
+  EXPECT_EQ(split(" \t\n "), Words{});
+  EXPECT_EQ(split(" --kv-policy  conf\t--kv-stats\n"),
+            (Words{"--kv-policy", "conf", "--kv-stats"}));
+  EXPECT_EQ(split("''"), Words{""});
+  EXPECT_EQ(split("a '' \"\" b"), (Words{"a", "", "", "b"}));
+  EXPECT_EQ(split("--kv-trace='a b'"), Words{"--kv-trace=a b"});
+  EXPECT_EQ(split("'a\\b'"), Words{"a\\b"});
+  EXPECT_EQ(split("\"a'b\" 'a\"b'"), (Words{"a'b", "a\"b"}));
+  EXPECT_EQ(split("a\\ b \\' \\\\ \\n"), (Words{"a b", "'", "\\", "n"}));
+  EXPECT_EQ(split(R"("\" \\ \$ \` \n")"), Words{"\" \\ $ ` \\n"});
+  EXPECT_EQ(split("a'b'\"c\"\\d"), Words{"abcd"});
+  EXPECT_EQ(split("$HOME * ~ #x"), (Words{"$HOME", "*", "~", "#x"}));
+}
+
+TEST(SplitFlags, Refusals) {
+  EXPECT_EQ(split_flags("--kv-trace 'a b").error(),
+            "KVASIR_FLAGS has an open quote ': --kv-trace 'a b");
+  EXPECT_EQ(split_flags("x \"a' b").error(), "KVASIR_FLAGS has an open quote \": x \"a' b");
+  EXPECT_EQ(split_flags("\"a\\\"").error(), "KVASIR_FLAGS has an open quote \": \"a\\\"");
+  EXPECT_EQ(split_flags("abc \\").error(), "KVASIR_FLAGS ends with a backslash: abc \\");
+}
+
+TEST(SplitFlags, QuotedWordsComeBack) {
+  std::mt19937 random(23);
+  for (int round = 0; round < 2000; ++round) {
+    Words words(random() % 6);
+    std::string text;
+    for (auto& word : words) {
+      word = random_text(random, 10, "ab-'\"\\ \t\n$`=\xc3\xa9");
+      text.append(" ").append(quote_word(word));
+    }
+    EXPECT_EQ(split(text), words) << text;
+  }
+}
+
+// Any text is split or refused in one line, and any words are taken, left or refused: nothing is
+// lost, nothing but our own names disappears.
+TEST(Fuzz, AnyTextAndAnyWords) {
+  Words pieces = {"--kv-unified", "-m", "x", "", "25%", "0.5", "64", "conf", "--", "=", "-1"};
+  std::set<std::string> ours;
+  for (const auto& flag : flag_help()) ours.insert(std::string(flag.name));
+  for (const auto& flag : reserved_flags()) ours.insert(std::string(flag.name));
+  pieces.insert(pieces.end(), ours.begin(), ours.end());
+  std::mt19937 random(99);
+  int accepted = 0, refused = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    for (auto n = random() % 8; n > 0; --n) {
+      text += pieces[random() % pieces.size()];
+      text += std::string_view(" =  '\"\\\n")[random() % 8];
+      if (random() % 4 == 0) text += random_text(random, 4, "a-'\"\\ =\xff%");
+    }
+    auto words = split_flags(text);
+    if (!words) {
+      EXPECT_TRUE(words.error().starts_with("KVASIR_FLAGS "));
+      continue;
+    }
+    CacheOptions options;
+    const Words before = words.value();
+    const auto ok = take_flags(words.value(), options);
+    if (!ok) {
+      ++refused;
+      EXPECT_EQ(words.value(), before);
+      EXPECT_TRUE(ok.error().starts_with("--kv-")) << ok.error();
+      continue;
+    }
+    ++accepted;
+    // The rest is a subsequence without any of our names.
+    auto at = before.begin();
+    for (const auto& word : words.value()) {
+      at = std::find(at, before.end(), word);
+      ASSERT_NE(at, before.end()) << text;
+      ++at;
+      EXPECT_FALSE(ours.contains(word.substr(0, word.find('=')))) << text;
+    }
+    const auto again = split_flags(describe(options));
+    ASSERT_TRUE(again) << again.error();
+    EXPECT_EQ(parsed(again.value()), options) << text;
+  }
+  EXPECT_GT(accepted, 1000);
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(Validate, AcceptsTheDefaultsAndWorkingSets) {
+  EXPECT_TRUE(validate({}));
+  EXPECT_TRUE(validate(parsed({"--kv-policy", "conf"})));
+  EXPECT_TRUE(validate(parsed({"--kv-policy", "window", "--kv-budget", "64", "--kv-prefill",
+                               "stream", "--kv-positions", "cache"})));
+}
+
+TEST(Validate, RefusesCombinations) {
+  const std::pair<Words, const char*> cases[] = {
+      {{"--kv-policy", "quest"},
+       "--kv-policy quest: no such policy; allowed are none, window, conf"},
+      {{"--kv-policy", "conf", "--kv-budget", "64"},
+       "--kv-high 32 (half of --kv-budget 64): allowed is 37 or more, that is --kv-sinks 4 + "
+       "--kv-protect 32 + 1"},
+      {{"--kv-prefill", "stream"},
+       "--kv-prefill stream needs a policy that evicts, found --kv-policy none"},
+      {{"--kv-positions", "cache"},
+       "--kv-positions cache needs a policy that evicts, found --kv-policy none"},
+      {{"--kv-trace", "/no/such/folder/t"},
+       "--kv-trace /no/such/folder/t: cannot be opened for writing: No such file or directory"},
+  };
+  for (const auto& [words, message] : cases) {
+    const auto ok = validate(parsed(words));
+    EXPECT_FALSE(ok);
+    EXPECT_EQ(ok.error(), message);
+  }
+}
+
+TEST(Validate, LeavesTheTraceFileAlone) {
+  const auto path =
+      std::filesystem::path(testing::TempDir()) / ("kvasir_options_" + std::to_string(getpid()));
+  ASSERT_TRUE(validate(parsed({"--kv-trace", path})));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  std::ofstream(path) << "kept";
+  ASSERT_TRUE(validate(parsed({"--kv-trace", path})));
+  EXPECT_EQ(std::filesystem::file_size(path), 4U);
+  std::filesystem::remove(path);
+}
+
+TEST(Options, EvictsAgreesWithEveryPolicy) {
+  for (const auto name : policy_names()) {
+    CacheOptions options;
+    options.policy = name;
+    if (name != "none") options.params.budget = 4096;
+    const auto policy = make_policy(options.policy, options.params);
+    ASSERT_TRUE(policy) << policy.error();
+    EXPECT_EQ(options.evicts(), policy.value().evicts()) << name;
+  }
+}
+
+TEST(Help, TextNamesEveryFlagWithDefaultAndAllowedValues) {
+  const std::string text = flag_help_text();
+  for (const auto& flag : flag_help()) {
+    std::string expected(flag.name);
+    expected.append(flag.value.empty() ? "" : " ").append(flag.value);
+    expected.append("\n    ").append(flag.text).append("\n");
+    EXPECT_EQ(flag.value.empty(), flag.allowed.empty()) << flag.name;
+    EXPECT_EQ(flag.value.empty(), flag.initial.empty()) << flag.name;
+    if (!flag.value.empty()) {
+      expected.append("    default: ").append(flag.initial);
+      expected.append("; allowed: ").append(flag.allowed).append("\n");
+    }
+    EXPECT_NE(text.find(expected), std::string::npos) << text << "lacks\n" << expected;
+  }
+}
+
+// A default in words is the one in force: giving it changes nothing.
+TEST(Help, InitialValuesAreTheDefaults) {
+  const std::set<std::string_view> in_words = {"--kv-budget", "--kv-high", "--kv-low", "--kv-trace",
+                                               "--kv-stats"};
+  for (const auto& flag : flag_help()) {
+    if (in_words.contains(flag.name)) continue;
+    EXPECT_EQ(parsed({std::string(flag.name), std::string(flag.initial)}), CacheOptions{})
+        << flag.name;
+  }
+}
+
+TEST(Help, AllowedPoliciesAreTheRegisteredOnes) {
+  std::string names;
+  for (const auto name : policy_names()) {
+    names.append(names.empty() ? "" : ", ").append(name);
+  }
+  EXPECT_EQ(flag_help()[0].allowed, names);
+}
+
+// The manual's tables are exactly what the program says of itself.
+TEST(Help, ManualAgrees) {
+  std::ifstream file(KVASIR_SOURCE_DIR "/docs/flags.md");
+  std::stringstream manual;
+  manual << file.rdbuf();
+  std::string table = "| flag | meaning | default | allowed |\n|---|---|---|---|\n";
+  for (const auto& flag : flag_help()) {
+    table.append("| `").append(flag.name).append(flag.value.empty() ? "" : " ");
+    table.append(flag.value).append("` | ").append(flag.text).append(" | ");
+    table.append(flag.initial.empty() ? "off" : flag.initial).append(" | ");
+    table.append(flag.allowed.empty() ? "takes no value" : flag.allowed).append(" |\n");
+  }
+  EXPECT_NE(manual.str().find("\n\n" + table + "\n"), std::string::npos)
+      << "docs/flags.md lacks this table:\n"
+      << table;
+  std::string reserved = "| flag | in this version |\n|---|---|\n";
+  for (const auto& flag : reserved_flags()) {
+    reserved.append("| `").append(flag.name).append("` | ").append(flag.instead).append(" |\n");
+  }
+  EXPECT_NE(manual.str().find("\n\n" + reserved + "\n"), std::string::npos)
+      << "docs/flags.md lacks this table:\n"
+      << reserved;
+}
+
+}  // namespace
+}  // namespace kvasir

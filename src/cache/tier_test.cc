@@ -1,0 +1,210 @@
+// Rows in their place: pages, compaction, masks, turns.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "cache/f16_tier.h"
+#include "cache/layer_cache.h"
+#include "cache/mask_view.h"
+#include "cache/rope.h"
+#include "cache/test_rows.h"
+
+namespace kvasir {
+namespace {
+
+using testing::Sequence;
+
+constexpr LayerGeometry kGeometry{3, 20, 12};
+
+std::vector<uint16_t> expected_k(const Sequence& s, int32_t token) {
+  std::vector<uint16_t> row;
+  for (int32_t i = 0; i < s.geometry.width_k(); ++i)
+    row.push_back(float_to_half(s.k_row(token)[i]));
+  return row;
+}
+
+std::vector<uint16_t> expected_v(const Sequence& s, int32_t token) {
+  std::vector<uint16_t> row;
+  for (int32_t i = 0; i < s.geometry.width_v(); ++i)
+    row.push_back(float_to_half(s.v_row(token)[i]));
+  return row;
+}
+
+void expect_rows(const F16Tier& tier, const Sequence& s, const std::vector<int32_t>& tokens) {
+  std::vector<uint16_t> k(static_cast<size_t>(s.geometry.width_k()));
+  std::vector<uint16_t> v(static_cast<size_t>(s.geometry.width_v()));
+  for (size_t slot = 0; slot < tokens.size(); ++slot) {
+    tier.read_k(static_cast<int32_t>(slot), k.data());
+    tier.read_v(static_cast<int32_t>(slot), v.data());
+    ASSERT_EQ(k, expected_k(s, tokens[slot])) << "slot " << slot;
+    ASSERT_EQ(v, expected_v(s, tokens[slot])) << "slot " << slot;
+  }
+}
+
+void store(F16Tier& tier, const Sequence& s, int32_t first, int32_t n) {
+  ASSERT_TRUE(tier.reserve(first, n));
+  tier.store_k(first, {s.k_row(first), s.geometry.width_k(), n});
+  tier.store_v(first, {s.v_row(first), s.geometry.width_v(), n});
+}
+
+TEST(F16Tier, KeepsSurvivorsBitForBit) {
+  const Sequence s = Sequence::random(kGeometry, 300, 1);
+  PageArena arena;
+  F16Tier tier(kGeometry, best_kernels(), arena);
+  store(tier, s, 0, 300);
+  std::vector<int32_t> tokens(300);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  expect_rows(tier, s, tokens);
+
+  std::mt19937 generator(7);
+  std::vector<int32_t> survivors;
+  for (int32_t slot = 33; slot < 300; ++slot) {
+    if (generator() % 3 == 0) survivors.push_back(slot);
+  }
+  tier.keep(33, survivors);
+  tokens.resize(33);
+  tokens.insert(tokens.end(), survivors.begin(), survivors.end());
+  expect_rows(tier, s, tokens);
+}
+
+TEST(F16Tier, GivesPagesBackButOne) {
+  const Sequence s = Sequence::random(kGeometry, 640, 2);
+  const size_t page = PageArena::footprint(F16Page::bytes(kGeometry));
+  PageArena arena;
+  F16Tier tier(kGeometry, best_kernels(), arena);
+  store(tier, s, 0, 640);
+  EXPECT_EQ(tier.bytes() / page, 10U);
+  std::vector<int32_t> none;
+  tier.keep(64, none);
+  EXPECT_EQ(tier.bytes() / page, 2U) << "one page of rows and one spare";
+  tier.clear();
+  EXPECT_EQ(tier.bytes(), 0U);
+}
+
+TEST(F16Tier, AbsentPagesCostNothing) {
+  PageArena arena;
+  F16Tier tier(kGeometry, best_kernels(), arena);
+  ASSERT_TRUE(tier.reserve(1000, 1));
+  EXPECT_FALSE(tier.has_page(0));
+  EXPECT_TRUE(tier.has_page(1000 / kPageSlots));
+  EXPECT_LT(tier.bytes(), 2 * PageArena::footprint(F16Page::bytes(kGeometry)));
+  std::vector<uint16_t> row(static_cast<size_t>(kGeometry.width_k()), 1);
+  tier.read_k(0, row.data());
+  EXPECT_EQ(row, std::vector<uint16_t>(row.size(), 0));
+}
+
+class Arrivals : public ::testing::Test {
+ protected:
+  void append(const std::vector<int32_t>& cells, const std::vector<int32_t>& positions) {
+    std::vector<float> k, v;
+    for (const int32_t p : positions) {
+      k.insert(k.end(), s_.k_row(p), s_.k_row(p) + kGeometry.width_k());
+      v.insert(v.end(), s_.v_row(p), s_.v_row(p) + kGeometry.width_v());
+    }
+    const auto n = static_cast<int32_t>(positions.size());
+    ASSERT_TRUE(rows_.append_k({cells, positions}, {k.data(), kGeometry.width_k(), n}));
+    ASSERT_TRUE(rows_.append_v({cells, positions}, {v.data(), kGeometry.width_v(), n}));
+  }
+  std::vector<int32_t> positions() const {
+    return {rows_.positions().begin(), rows_.positions().end()};
+  }
+
+  Sequence s_ = Sequence::random(kGeometry, 200, 3);
+  PageArena arena_;
+  LayerCache rows_{Placement::kByArrival, kGeometry, best_kernels(), arena_};
+};
+
+TEST_F(Arrivals, AscendByPositionAndFollowCells) {
+  append({0, 1, 2}, {0, 1, 2});
+  EXPECT_TRUE(rows_.is_identity());
+  append({9, 4}, {3, 4});
+  EXPECT_FALSE(rows_.is_identity());
+  EXPECT_EQ(positions(), (std::vector<int32_t>{0, 1, 2, 3, 4}));
+  expect_rows(rows_.rows(), s_, {0, 1, 2, 3, 4});
+}
+
+TEST_F(Arrivals, RewrittenPositionsReplaceTheTail) {
+  append({0, 1, 2, 3}, {0, 1, 2, 3});
+  append({2, 3, 4}, {2, 3, 4});  // the server removed positions 2 and 3, then wrote them again
+  EXPECT_EQ(positions(), (std::vector<int32_t>{0, 1, 2, 3, 4}));
+  EXPECT_TRUE(rows_.is_identity());
+  append({7}, {1});
+  EXPECT_EQ(positions(), (std::vector<int32_t>{0, 1}));
+}
+
+TEST_F(Arrivals, RewrittenCellReplacesItsToken) {
+  append({0, 1, 2, 3}, {0, 1, 2, 3});
+  append({1}, {9});
+  EXPECT_EQ(positions(), (std::vector<int32_t>{0, 2, 3, 9}));
+  expect_rows(rows_.rows(), s_, {0, 2, 3, 9});
+}
+
+TEST_F(Arrivals, HiddenCellsAreDropped) {
+  append({0, 1, 2, 3, 8}, {0, 1, 2, 3, 4});
+  std::vector<uint16_t> mask(6, 0);
+  mask[1] = kF16MinusInf;
+  EXPECT_EQ(rows_.drop_hidden(mask.data(), 6), 2) << "cell 1 is hidden, cell 8 lies past the mask";
+  EXPECT_EQ(positions(), (std::vector<int32_t>{0, 2, 3}));
+  EXPECT_EQ(rows_.drop_hidden(mask.data(), 6), 0);
+}
+
+TEST(MaskView, ClassesPagesAndGathers) {
+  constexpr int32_t kCells = 192;
+  std::vector<uint16_t> values(kCells * 2, kF16MinusInf);
+  std::fill_n(values.begin(), 100, uint16_t{0});           // query 0 sees cells 0..99
+  std::fill_n(values.begin() + kCells, 128, uint16_t{0});  // query 1 sees cells 0..127
+  values[kCells + 70] = float_to_half(-3.0F);
+  MaskView view;
+  view.set_identity({values.data(), kCells, 2, kCells}, 1);
+  EXPECT_EQ(view.visibility(0, 0), MaskView::kFully);
+  EXPECT_EQ(view.visibility(0, 1), MaskView::kPartly);
+  EXPECT_EQ(view.visibility(0, 2), MaskView::kHidden);
+  EXPECT_EQ(view.visibility(1, 1), MaskView::kPartly) << "a finite bias is not plain visibility";
+  EXPECT_EQ(view.page_mask(0, 0), nullptr);
+  EXPECT_EQ(view.page_mask(1, 1), values.data() + kCells + 64);
+
+  const std::vector<int32_t> cells{99, 100, 3, 191, 500};
+  view.set_gathered({values.data(), kCells, 2, kCells}, cells);
+  ASSERT_EQ(view.n_slots(), 5);
+  const uint16_t* row = view.page_mask(0, 0);
+  ASSERT_NE(row, nullptr);
+  EXPECT_EQ(std::vector<uint16_t>(row, row + 5),
+            (std::vector<uint16_t>{0, kF16MinusInf, 0, kF16MinusInf, kF16MinusInf}));
+}
+
+TEST(Rotator, TurnEqualsRotationAtTheOtherPosition) {
+  constexpr int32_t kDim = 24;
+  for (const bool neox : {false, true}) {
+    RopeSpec spec;
+    spec.neox = neox;
+    spec.offset = 4;
+    for (int32_t i = 0; i < 8; ++i) spec.frequencies.push_back(std::pow(10000.0, -i / 8.0));
+    std::mt19937 generator(5);
+    std::normal_distribution<float> normal;
+    std::vector<float> row(kDim);
+    for (float& x : row) x = normal(generator);
+    const auto rotated = [&](int32_t position) {
+      std::vector<double> out(row.begin(), row.end());
+      for (size_t i = 0; i < 8; ++i) {
+        const size_t a = neox ? 4 + i : 4 + 2 * i;
+        const size_t b = neox ? 4 + i + 8 : 4 + 2 * i + 1;
+        const double angle = spec.frequencies[i] * position;
+        out[a] = row[a] * std::cos(angle) - row[b] * std::sin(angle);
+        out[b] = row[a] * std::sin(angle) + row[b] * std::cos(angle);
+      }
+      return out;
+    };
+    Rotator rotator(spec);
+    for (const int32_t delta : {-1, 1, -700, -19999, 12345}) {
+      const std::vector<double> at_20k = rotated(20000);
+      const std::vector<float> from(at_20k.begin(), at_20k.end());
+      std::vector<float> out(kDim);
+      rotator.apply(rotator.prepare(delta), from.data(), kDim, out.data());
+      const std::vector<double> expected = rotated(20000 + delta);
+      for (size_t d = 0; d < kDim; ++d) EXPECT_NEAR(out[d], expected[d], 2e-6) << neox << delta;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvasir
