@@ -1,0 +1,166 @@
+#include "device/step_tracker.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+
+#include "device/device_state.h"
+#include "device/graph_walk.h"
+#include "device/statistics.h"
+#include "device/trace_sink.h"
+
+namespace kvasir::device {
+namespace {
+
+std::atomic<int64_t> next_epoch{1};
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+// The first n values of an i32 input behind `node`; empty if there is no such input.
+std::vector<int32_t> read_input(ggml_tensor* node, const char* name, int64_t n) {
+  const ggml_tensor* input = find_input(node, name);
+  if (input == nullptr || input->data == nullptr || input->type != GGML_TYPE_I32 ||
+      input->ne[0] < n) {
+    return {};
+  }
+  const auto* values = static_cast<const int32_t*>(input->data);
+  return {values, values + n};
+}
+
+}  // namespace
+
+void StepTracker::add_buffer(KvBuffer& buffer) {
+  if (std::find(buffers_.begin(), buffers_.end(), &buffer) != buffers_.end()) return;
+  buffers_.push_back(&buffer);
+}
+
+void StepTracker::note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_rows) {
+  int64_t& last = buffer.last_epoch(layer);
+  if (open_ && last != epoch_) {
+    last = epoch_;
+    return;
+  }
+  end_without_logits();
+  open_ = true;
+  epoch_ = next_epoch++;
+  last = epoch_;
+  const ggml_tensor* indices = set_rows->src[1];
+  const int64_t n_tokens = indices->ne[0];
+  const auto* rows = static_cast<const int64_t*>(indices->data);
+  positions_ = read_input(set_rows->src[0], "inp_pos", n_tokens);
+  tokens_ = read_input(set_rows->src[0], "inp_tokens", n_tokens);
+  stream_of_.resize(z(n_tokens));
+  const bool by_cell = positions_.empty();  // no position input: arrival order serves
+  if (by_cell) positions_.resize(z(n_tokens));
+  for (int64_t i = 0; i < n_tokens; ++i) {
+    stream_of_[z(i)] = static_cast<int32_t>(rows[i] / buffer.n_cells());
+    if (by_cell) positions_[z(i)] = static_cast<int32_t>(rows[i] % buffer.n_cells());
+  }
+}
+
+void StepTracker::end_with_logits(ggml_tensor* head) {
+  if (!open_) return;
+  const ggml_tensor* ids = find_input(head, "out_ids");
+  const auto n_tokens = static_cast<int64_t>(stream_of_.size());
+  std::map<int32_t, std::pair<int32_t, int64_t>> newest;  // stream -> (token, output row)
+  for (int64_t row = 0; row < head->ne[1]; ++row) {
+    const int64_t token = ids == nullptr ? row : static_cast<const int32_t*>(ids->data)[row];
+    if (token < 0 || token >= n_tokens) continue;  // not a row of this ubatch
+    auto& entry = newest.try_emplace(stream_of_[z(token)], -1, -1).first->second;
+    if (token > entry.first) entry = {static_cast<int32_t>(token), row};
+  }
+  open_ = false;
+  std::vector<int32_t> streams = stream_of_;
+  streams.erase(std::unique(streams.begin(), streams.end()), streams.end());
+  for (const int32_t stream : streams) {
+    const auto it = newest.find(stream);
+    if (it == newest.end()) {
+      end_stream(stream, nullptr);
+      continue;
+    }
+    const auto n_vocab = static_cast<int32_t>(head->ne[0]);
+    const auto* logits =
+        reinterpret_cast<const float*>(static_cast<const std::byte*>(head->data) +
+                                       it->second.second * static_cast<int64_t>(head->nb[1]));
+    const Output output{it->second.first,
+                        confidence_of(kernels_->logit_sums(logits, n_vocab), n_vocab)};
+    end_stream(stream, &output);
+  }
+}
+
+void StepTracker::end_without_logits() {
+  if (!open_) return;
+  open_ = false;
+  std::vector<int32_t> streams = stream_of_;
+  streams.erase(std::unique(streams.begin(), streams.end()), streams.end());
+  for (const int32_t stream : streams) end_stream(stream, nullptr);
+}
+
+void StepTracker::end_stream(int32_t stream, const Output* output) {
+  size_t newest = 0;
+  size_t n_tokens = 0;
+  for (size_t i = 0; i < stream_of_.size(); ++i) {
+    if (stream_of_[i] != stream) continue;
+    newest = i;
+    ++n_tokens;
+  }
+  // Where the head is not seen, one token at a time counts as decoding.
+  const bool head_seen = std::any_of(buffers_.begin(), buffers_.end(),
+                                     [](const KvBuffer* b) { return wants_head(b->options()); });
+  StepState state;
+  state.decoded = output != nullptr || (!head_seen && n_tokens == 1);
+  state.confidence = output == nullptr ? nullptr : &output->confidence;
+  StepRecord record;
+  record.stream = stream;
+  record.pos = positions_[newest];
+  record.token = tokens_.empty() ? -1 : tokens_[newest];
+  record.has_confidence = output != nullptr;
+  if (output != nullptr) record.confidence = output->confidence;
+  bool any_main = false;
+  for (KvBuffer* buffer : buffers_) {
+    Cache* cache = buffer->cache_if_made();
+    if (cache == nullptr || stream >= buffer->n_streams()) continue;
+    if (cache->config().dense) {  // counts in bytes only
+      StepRecord other;
+      other.stream = stream;
+      cache->end_step(stream, state, *parallel_, other);
+      record.bytes_f16 += other.bytes_f16;
+      statistics().note(buffer->id(), *cache, other);
+    } else {
+      cache->end_step(stream, state, *parallel_, record);
+      statistics().note(buffer->id(), *cache, record);
+      any_main = true;
+    }
+  }
+  if (!any_main) return;
+  Stream& s = streams_[stream];
+  record.step = s.n_steps++;
+  emit(s, record);
+}
+
+// The first record waits for a second: the warm-up of a context is one step, after which the caches
+// are cleared, and is no part of anybody's trace.
+void StepTracker::emit(Stream& stream, const StepRecord& record) {
+  if (record.step == 0) {
+    stream.held = record;
+    return;
+  }
+  if (stream.held) trace_sink().write(*stream.held);
+  stream.held.reset();
+  trace_sink().write(record);
+}
+
+void StepTracker::finish() {
+  end_without_logits();
+  for (auto& [index, stream] : streams_) {
+    if (stream.held) trace_sink().write(*stream.held);
+    stream.held.reset();
+  }
+}
+
+void StepTracker::forget_steps() {
+  open_ = false;
+  streams_.clear();
+}
+
+}  // namespace kvasir::device

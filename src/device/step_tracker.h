@@ -1,0 +1,70 @@
+// Steps of a context: what a ubatch brought, and what ends it.
+//
+// A ubatch begins with the first K rows of a layer that already took rows. It ends when the output
+// head has run, or else when the next begins or the backend is freed. At the end the newest output
+// row of each stream gives its confidence and every cache of the context ends the stream's step.
+// One caller at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/parallel.h"
+#include "base/result.h"
+#include "device/kv_buffer.h"
+#include "ggml.h"
+
+namespace kvasir::device {
+
+class StepTracker {
+ public:
+  StepTracker(const KvKernels& kernels, ParallelFor& parallel)
+      : kernels_(&kernels), parallel_(&parallel) {}
+
+  /// Adds a KV buffer of this context. Repeating is free.
+  void add_buffer(KvBuffer& buffer);
+  std::span<KvBuffer* const> buffers() const { return buffers_; }
+
+  /// Call before K rows of a SET_ROWS are stored: begins a ubatch where that is due.
+  void note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_rows);
+
+  /// Ends the ubatch with its logits. `head` is the node that holds them, [vocab, n_outputs].
+  void end_with_logits(ggml_tensor* head);
+  /// Ends the ubatch, if one is open, without logits.
+  void end_without_logits();
+  /// The caches were cleared: steps count anew and what was held back is dropped.
+  void forget_steps();
+  /// Writes what is held back; no step follows.
+  void finish();
+
+  /// Position of each token of the ubatch, in batch order.
+  std::span<const int32_t> positions() const { return positions_; }
+  /// A number that is new for each ubatch.
+  int64_t epoch() const { return epoch_; }
+
+ private:
+  struct Stream {
+    int64_t n_steps = 0;
+    std::optional<StepRecord> held;  // the first step, until another follows: a warm-up has one
+  };
+  struct Output {
+    int32_t token = -1;  // index in the ubatch
+    Confidence confidence;
+  };
+
+  void end_stream(int32_t stream, const Output* output);
+  void emit(Stream& stream, const StepRecord& record);
+
+  const KvKernels* kernels_;
+  ParallelFor* parallel_;
+  std::vector<KvBuffer*> buffers_;
+  bool open_ = false;
+  int64_t epoch_ = 0;
+  std::vector<int32_t> positions_, tokens_, stream_of_;  // [n_tokens]
+  std::map<int32_t, Stream> streams_;
+};
+
+}  // namespace kvasir::device
