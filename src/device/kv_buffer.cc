@@ -213,6 +213,7 @@ void KvBuffer::for_rows(const ggml_tensor* tensor, size_t offset, size_t size, R
 }
 
 void KvBuffer::read(const ggml_tensor* tensor, void* data, size_t offset, size_t size) {
+  const uint16_t nothing_held = cache_ != nullptr && cache_->evicts() ? kAbsent : uint16_t{0};
   for_rows(
       tensor, offset, size,
       [&](const CacheTensor& t, int32_t stream, int32_t cell, size_t first, size_t n, size_t done) {
@@ -225,7 +226,7 @@ void KvBuffer::read(const ggml_tensor* tensor, void* data, size_t offset, size_t
           slot = it == cells.end() ? -1 : static_cast<int32_t>(it - cells.begin());
         }
         if (rows == nullptr) {
-          std::fill(row_.begin(), row_.end(), uint16_t{0});
+          std::fill(row_.begin(), row_.end(), nothing_held);
         } else if (slot < 0) {
           std::fill(row_.begin(), row_.end(), kAbsent);
         } else if (t.is_k) {
