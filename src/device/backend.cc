@@ -113,12 +113,13 @@ void Backend::optimize(ggml_cgraph* graph, ggml_backend_graph_optimize_params* p
       if (tensor == nullptr) continue;
       tracker_.add_buffer(*buffer);
       if (tensor->is_k && tensor->layer == buffer->first_layer()) {
-        keep(find_input(node->src[0], "inp_tokens"), node);
-        keep(find_input(node->src[0], "inp_pos"), node);
+        const StepTracker::Inputs& inputs = tracker_.learn_rows(node);
+        keep(inputs.tokens, node);
+        keep(inputs.positions, node);
       }
     } else if (is_head(node)) {
       head_claimed_ = head_claimed_ || is_logits(node);
-      keep(find_input(node, "out_ids"), node);
+      keep(tracker_.learn_head(node).output_ids, node);
     }
   }
 }

@@ -16,15 +16,15 @@ std::atomic<int64_t> next_epoch{1};
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
-// The first n values of an i32 input behind `node`; empty if there is no such input.
-std::vector<int32_t> read_input(ggml_tensor* node, const char* name, int64_t n) {
-  const ggml_tensor* input = find_input(node, name);
+// The first n values of an i32 input; none if there is no such input.
+void read_input(const ggml_tensor* input, int64_t n, std::vector<int32_t>& values) {
+  values.clear();
   if (input == nullptr || input->data == nullptr || input->type != GGML_TYPE_I32 ||
       input->ne[0] < n) {
-    return {};
+    return;
   }
-  const auto* values = static_cast<const int32_t*>(input->data);
-  return {values, values + n};
+  const auto* data = static_cast<const int32_t*>(input->data);
+  values.assign(data, data + n);
 }
 
 }  // namespace
@@ -32,6 +32,21 @@ std::vector<int32_t> read_input(ggml_tensor* node, const char* name, int64_t n) 
 void StepTracker::add_buffer(KvBuffer& buffer) {
   if (std::find(buffers_.begin(), buffers_.end(), &buffer) != buffers_.end()) return;
   buffers_.push_back(&buffer);
+}
+
+const StepTracker::Inputs& StepTracker::learn_rows(ggml_tensor* set_rows) {
+  return inputs_[set_rows] = {find_input(set_rows->src[0], "inp_pos"),
+                              find_input(set_rows->src[0], "inp_tokens"), nullptr};
+}
+
+const StepTracker::Inputs& StepTracker::learn_head(ggml_tensor* head) {
+  return inputs_[head] = {nullptr, nullptr, find_input(head, "out_ids")};
+}
+
+const StepTracker::Inputs& StepTracker::inputs_of(ggml_tensor* node, bool is_head) {
+  const auto it = inputs_.find(node);
+  if (it != inputs_.end()) return it->second;
+  return is_head ? learn_head(node) : learn_rows(node);
 }
 
 void StepTracker::note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_rows) {
@@ -47,8 +62,9 @@ void StepTracker::note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_ro
   const ggml_tensor* indices = set_rows->src[1];
   const int64_t n_tokens = indices->ne[0];
   const auto* rows = static_cast<const int64_t*>(indices->data);
-  positions_ = read_input(set_rows->src[0], "inp_pos", n_tokens);
-  tokens_ = read_input(set_rows->src[0], "inp_tokens", n_tokens);
+  const Inputs& inputs = inputs_of(set_rows, false);
+  read_input(inputs.positions, n_tokens, positions_);
+  read_input(inputs.tokens, n_tokens, tokens_);
   stream_of_.resize(z(n_tokens));
   const bool by_cell = positions_.empty();  // no position input: arrival order serves
   if (by_cell) positions_.resize(z(n_tokens));
@@ -60,7 +76,7 @@ void StepTracker::note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_ro
 
 void StepTracker::end_with_logits(ggml_tensor* head) {
   if (!open_) return;
-  const ggml_tensor* ids = find_input(head, "out_ids");
+  const ggml_tensor* ids = inputs_of(head, true).output_ids;
   const auto n_tokens = static_cast<int64_t>(stream_of_.size());
   std::map<int32_t, std::pair<int32_t, int64_t>> newest;  // stream -> (token, output row)
   for (int64_t row = 0; row < head->ne[1]; ++row) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/parallel.h"
@@ -27,6 +28,16 @@ class StepTracker {
   /// Adds a KV buffer of this context. Repeating is free.
   void add_buffer(KvBuffer& buffer);
   std::span<KvBuffer* const> buffers() const { return buffers_; }
+
+  /// Looks up, when a graph is built, where the first K rows of a ubatch or the logits have their
+  /// inputs, so that no step has to search. Returns them; null where there is none.
+  struct Inputs {
+    ggml_tensor* positions = nullptr;
+    ggml_tensor* tokens = nullptr;
+    ggml_tensor* output_ids = nullptr;
+  };
+  const Inputs& learn_rows(ggml_tensor* set_rows);
+  const Inputs& learn_head(ggml_tensor* head);
 
   /// Call before K rows of a SET_ROWS are stored: begins a ubatch where that is due.
   void note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_rows);
@@ -58,8 +69,12 @@ class StepTracker {
   void end_stream(int32_t stream, const Output* output);
   void emit(Stream& stream, const StepRecord& record);
 
+  // A node keeps its inputs until a graph is built in its place, which is learnt anew.
+  const Inputs& inputs_of(ggml_tensor* node, bool is_head);
+
   const KvKernels* kernels_;
   ParallelFor* parallel_;
+  std::unordered_map<const ggml_tensor*, Inputs> inputs_;
   std::vector<KvBuffer*> buffers_;
   bool open_ = false;
   int64_t epoch_ = 0;
