@@ -42,9 +42,15 @@ Result<void> Cache::set_geometry(int32_t layer, const LayerGeometry& geometry) {
     l.masses.resize(z(config_.n_streams));
   }
   if (l.geometry == geometry) return {};
-  for (const auto& s : l.streams) {
-    if (s != nullptr) {
+  for (int32_t stream = 0; stream < config_.n_streams; ++stream) {
+    LayerCache* rows = l.streams[z(stream)].get();
+    if (rows == nullptr) continue;
+    if (evicts() || l.geometry.width_k() != geometry.width_k() ||
+        l.geometry.width_v() != geometry.width_v()) {
       return Error{"layer " + std::to_string(layer) + " is attended with two shapes of rows"};
+    }
+    if (!rows->reshape(geometry, *kernels_, arena_)) {
+      return out_of_memory(layer, stream, bytes().total());
     }
   }
   l.geometry = geometry;

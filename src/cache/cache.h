@@ -50,8 +50,9 @@ class Cache {
   /// True if tokens may leave this cache.
   bool evicts() const { return policy_.evicts() && !config_.dense; }
 
-  /// Says how rows of `layer` are shaped; needed before its first append. Repeating is free.
-  /// Fails if the layer holds rows of another shape.
+  /// Says how rows of `layer` are cut into heads; needed before its first append. Repeating is
+  /// free. Rows that are there already are cut anew (by cell). Fails if their width differs, if
+  /// tokens may leave, or when memory is out.
   Result<void> set_geometry(int32_t layer, const LayerGeometry& geometry);
 
   /// Says how `layer` rotates its rows; only --kv-positions cache reads it.

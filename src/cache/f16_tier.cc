@@ -174,6 +174,15 @@ void F16Tier::release_from(int32_t first_page) {
   }
 }
 
+void F16Tier::swap(F16Tier& other) noexcept {
+  std::swap(geometry_, other.geometry_);
+  std::swap(kernels_, other.kernels_);
+  std::swap(arena_, other.arena_);
+  std::swap(pages_, other.pages_);
+  std::swap(spare_, other.spare_);
+  std::swap(n_allocated_, other.n_allocated_);
+}
+
 void F16Tier::clear() {
   release_from(0);
   if (spare_ != nullptr) {

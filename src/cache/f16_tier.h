@@ -57,6 +57,9 @@ class F16Tier {
   /// keep their bytes. Pages past the last survivor are given back, but for one spare.
   void keep(int32_t first, std::span<const int32_t> survivors);
 
+  /// Exchanges everything with `other`.
+  void swap(F16Tier& other) noexcept;
+
   /// Drops every row and page.
   void clear();
 

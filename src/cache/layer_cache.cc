@@ -144,6 +144,25 @@ void LayerCache::clear() {
   ring_.clear();
 }
 
+bool LayerCache::reshape(const LayerGeometry& geometry, const KvKernels& kernels,
+                         PageArena& arena) {
+  assert(placement_ == Placement::kByCell);
+  assert(geometry.width_k() == rows_.geometry().width_k() &&
+         geometry.width_v() == rows_.geometry().width_v());
+  F16Tier reshaped(geometry, kernels, arena);
+  std::vector<uint16_t> row(static_cast<size_t>(std::max(geometry.width_k(), geometry.width_v())));
+  for (int32_t slot = 0; slot < n_slots_; ++slot) {
+    if (!rows_.has_page(slot / kPageSlots)) continue;
+    if (!reshaped.reserve(slot, 1)) return false;
+    rows_.read_k(slot, row.data());
+    reshaped.write_k(slot, row.data());
+    rows_.read_v(slot, row.data());
+    reshaped.write_v(slot, row.data());
+  }
+  rows_.swap(reshaped);
+  return true;
+}
+
 bool LayerCache::copy_from(const LayerCache& other) {
   assert(placement_ == other.placement_);
   if (!rows_.copy_from(other.rows_)) return false;

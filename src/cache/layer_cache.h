@@ -64,6 +64,10 @@ class LayerCache {
   /// Forgets every token.
   void clear();
 
+  /// By cell: cuts rows into other heads of the same width. False when memory is out.
+  [[nodiscard]] bool reshape(const LayerGeometry& geometry, const KvKernels& kernels,
+                             PageArena& arena);
+
   /// Makes this a copy of `other` of the same placement and geometry. False when memory is out.
   [[nodiscard]] bool copy_from(const LayerCache& other);
 

@@ -83,6 +83,9 @@ class Trace : public testing::Test {
     return json::parse(all.at(0));
   }
 
+  const fs::path& folder() const { return folder_; }
+
+ private:
   fs::path folder_;
 };
 
@@ -265,14 +268,13 @@ TEST_F(Trace, AFullDiskIsReportedOnce) {
 }
 
 TEST_F(Trace, RefusesWhatCannotBeWritten) {
-  const std::string folder = folder_.string();
-  const std::string missing = folder + "/no/such/folder/t.jsonl";
+  const std::string name = folder().string();
+  const std::string missing = name + "/no/such/folder/t.jsonl";
   for (const bool check : {false, true}) {
     const auto error = [&](const std::string& path) {
       return check ? TraceWriter::check(path).error() : TraceWriter::open(path).error();
     };
-    EXPECT_EQ(error(folder),
-              "--kv-trace " + folder + ": cannot be opened for writing: Is a directory");
+    EXPECT_EQ(error(name), "--kv-trace " + name + ": cannot be opened for writing: Is a directory");
     EXPECT_EQ(error(missing), "--kv-trace " + missing +
                                   ": cannot be opened for writing: No such file or directory");
   }

@@ -36,6 +36,17 @@ bool is_cache_rows(const ggml_tensor* op) {
          op->src[0]->type == GGML_TYPE_F32 && op->src[1]->type == GGML_TYPE_I64;
 }
 
+// A view of whole streams of a cache as [head_dim, cells, heads, streams]: what rows look like to
+// attention in all but a few architectures.
+bool is_stream_view(const ggml_tensor* view) {
+  const ggml_tensor* root = root_of(view);
+  const auto offset = static_cast<size_t>(view->view_offs);
+  return view->nb[1] == root->nb[1] &&
+         view->nb[2] == static_cast<size_t>(view->ne[0]) * ggml_type_size(view->type) &&
+         view->ne[0] * view->ne[2] == root->ne[0] &&
+         (view->ne[3] == 1 || view->nb[3] == root->nb[2]) && offset % root->nb[2] == 0;
+}
+
 bool is_cache_attention(const ggml_tensor* op) {
   if (op->op != GGML_OP_FLASH_ATTN_EXT) return false;
   const ggml_tensor* k = op->src[1];
@@ -45,7 +56,8 @@ bool is_cache_attention(const ggml_tensor* op) {
   const auto v_name = parse_cache_name(root_of(v)->name);
   return k_name && v_name && k_name->is_k && !v_name->is_k && k_name->layer == v_name->layer &&
          op->src[0]->type == GGML_TYPE_F32 && k->ne[0] <= kMaxHeadDim && v->ne[0] <= kMaxHeadDim &&
-         k->ne[2] == v->ne[2];
+         k->ne[2] == v->ne[2] && is_stream_view(k) && is_stream_view(v) &&
+         (op->src[3] == nullptr || op->src[3]->ne[2] == 1);
 }
 
 bool is_cache_shift(const ggml_tensor* op) {
@@ -154,6 +166,13 @@ Result<void> Backend::check_context(KvBuffer& buffer) {
                  "their caches have " +
                  std::to_string(max_cells) +
                  " cells too; leave out --swa-full and use a longer context";
+    }
+    for (const KvBuffer* b : tracker_.buffers()) {
+      if (options.evicts() && !b->foreign().empty()) {
+        failure_ = "policy " + options.policy +
+                   " is not available for this model: " + b->foreign() +
+                   " reads the cache in a form that the device does not compute";
+      }
     }
     Result<Policy> policy = make_policy(options.policy, options.params);
     if (policy && policy.value().needs().confidence && !head_claimed_) {
@@ -380,6 +399,11 @@ void set_n_threads(ggml_backend_t backend, int n_threads) {
 bool supports_op(const ggml_tensor* op) {
   if (is_view_op(op)) return true;
   if (is_cache_rows(op) || is_cache_attention(op) || is_cache_shift(op)) return true;
+  for (const ggml_tensor* source : op->src) {
+    if (source != nullptr && KvBuffer::cache_tensor(source) != nullptr) {
+      KvBuffer::of(source)->note_foreign(op);
+    }
+  }
   return wants_offload(op);
 }
 

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cassert>
 #include <cstring>
+#include <numeric>
 
 #include "device/device_state.h"
 #include "device/graph_walk.h"
@@ -178,12 +179,35 @@ Result<Cache*> KvBuffer::cache() {
     Result<std::unique_ptr<Cache>> made = Cache::create(config, current_kernels());
     if (!made) return Error{made.error()};
     cache_ = std::move(made.value());
+    for (const auto& [address, tensor] : tensors_) {
+      geometries_.try_emplace(tensor.layer, some_geometry(tensor.layer));
+    }
     for (const auto& [layer, geometry] : geometries_) {
       Result<void> set = cache_->set_geometry(layer, geometry);
       assert(set);
     }
   }
   return cache_.get();
+}
+
+// The fewest heads that divide K and V rows into lengths that kernels take.
+LayerGeometry KvBuffer::some_geometry(int32_t layer) const {
+  int32_t width_k = 0;
+  int32_t width_v = 0;
+  for (const auto& [address, tensor] : tensors_) {
+    if (tensor.layer == layer) (tensor.is_k ? width_k : width_v) = tensor.width;
+  }
+  const int32_t common = std::gcd(width_k, width_v);
+  for (int32_t heads = 1; heads <= common; ++heads) {
+    if (common % heads == 0 && std::max(width_k, width_v) / heads <= kMaxHeadDim) {
+      return {heads, width_k / heads, width_v / heads};
+    }
+  }
+  return {common, width_k / common, width_v / common};
+}
+
+void KvBuffer::note_foreign(const ggml_tensor* op) {
+  if (foreign_.empty()) foreign_ = std::string(ggml_op_name(op->op)) + " (" + op->name + ")";
 }
 
 Result<void> KvBuffer::set_geometry(int32_t layer, const LayerGeometry& geometry) {
@@ -245,7 +269,6 @@ void KvBuffer::write(const ggml_tensor* tensor, const void* data, size_t offset,
   for_rows(
       tensor, offset, size,
       [&](const CacheTensor& t, int32_t stream, int32_t cell, size_t first, size_t n, size_t done) {
-        if (!geometries_.contains(t.layer)) return;
         LayerCache& rows = made.value()->layer_cache(t.layer, stream);
         if (rows.placement() == Placement::kByArrival) {
           // Positions do not travel with rows: the stream is forgotten, and the next attention says

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -59,8 +60,15 @@ class KvBuffer {
   int32_t n_streams() const { return n_streams_; }
   int32_t first_layer() const;
 
-  /// How rows of a layer are cut into heads, as its attention reads them.
+  /// How rows of a layer are cut into heads, as its attention reads them. Layers of which nothing
+  /// is said are cut in some way that fits.
   Result<void> set_geometry(int32_t layer, const LayerGeometry& geometry);
+
+  /// Notes an operation that reads or writes rows here without the device. Policies that evict
+  /// refuse such a model: what is evicted cannot be read.
+  void note_foreign(const ggml_tensor* op);
+  /// The first such operation, as text; empty if there was none.
+  const std::string& foreign() const { return foreign_; }
 
   /// Whether sliding-window rules hold here; before the cache is made.
   void set_dense(bool dense) { dense_ = dense; }
@@ -87,6 +95,7 @@ class KvBuffer {
 
  private:
   KvBuffer(std::byte* base, size_t size);
+  LayerGeometry some_geometry(int32_t layer) const;
   template <typename RowFn>
   void for_rows(const ggml_tensor* tensor, size_t offset, size_t size, RowFn f);
 
@@ -101,6 +110,7 @@ class KvBuffer {
   std::map<const void*, CacheTensor> tensors_;   // by address
   std::map<int32_t, LayerGeometry> geometries_;  // by layer
   std::map<int32_t, int64_t> last_epoch_;        // by layer
+  std::string foreign_;
   std::unique_ptr<Cache> cache_;
   std::vector<uint16_t> row_;  // scratch
 };
