@@ -209,7 +209,9 @@ Result<void> Backend::store(ggml_tensor* op) {
   KvBuffer& buffer = *KvBuffer::of(op);
   const CacheTensor& tensor = *KvBuffer::cache_tensor(op);
   if (is_transposed_rows(op)) {
-    return Error{"flash attention is off, so V is stored transposed: pass -fa on (or auto)"};
+    return Error{"policy " + buffer.options().policy +
+                 " needs flash attention, which is off: pass "
+                 "-fa auto, or --kv-policy none for a model that cannot use it"};
   }
   Result<void> fit = check_context(buffer);
   if (!fit) return fit;
@@ -388,6 +390,23 @@ ggml_guid_t guid() {
 
 }  // namespace
 
+namespace {
+
+// Without flash attention V lies transposed and the CPU reads it where it lies. Seen when a context
+// reserves its first graph, so nothing is stored yet. A policy that evicts is refused at the first
+// rows instead.
+bool gives_up(const ggml_tensor* set_rows) {
+  KvBuffer* buffer = KvBuffer::of(set_rows);
+  if (buffer->options().evicts() || buffer->cache_if_made() != nullptr || !buffer->is_kv()) {
+    return false;
+  }
+  KvBuffer::give_up(set_rows);
+  GGML_LOG_WARN("kvasir: flash attention is off: the cache stays plain memory on the CPU\n");
+  return true;
+}
+
+}  // namespace
+
 ggml_backend_t make_backend() {
   return new ggml_backend{guid(), make_interface(), device_handle(), new Backend()};
 }
@@ -398,6 +417,7 @@ void set_n_threads(ggml_backend_t backend, int n_threads) {
 
 bool supports_op(const ggml_tensor* op) {
   if (is_view_op(op)) return true;
+  if (is_cache_rows(op) && is_transposed_rows(op) && gives_up(op)) return false;
   if (is_cache_rows(op) || is_cache_attention(op) || is_cache_shift(op)) return true;
   for (const ggml_tensor* source : op->src) {
     if (source != nullptr && KvBuffer::cache_tensor(source) != nullptr) {

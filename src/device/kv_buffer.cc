@@ -149,8 +149,16 @@ bool KvBuffer::is_managed(const ggml_tensor* tensor) {
          parse_cache_name(root->name).has_value();
 }
 
+void KvBuffer::give_up(const ggml_tensor* tensor) {
+  KvBuffer* buffer = of(tensor);
+  assert(buffer != nullptr && buffer->cache_ == nullptr);
+  buffer->is_kv_ = false;
+  buffer->given_up_ = true;
+  root_of(tensor)->buffer->buft = plain_buffer_type();
+}
+
 bool KvBuffer::place(const ggml_tensor* tensor) {
-  if (tensor->view_src != nullptr || tensor->type != GGML_TYPE_F16) return is_kv_;
+  if (given_up_ || tensor->view_src != nullptr || tensor->type != GGML_TYPE_F16) return is_kv_;
   const std::optional<CacheName> name = parse_cache_name(tensor->name);
   if (!name) return is_kv_;
   static_assert(GGML_MAX_DIMS > kCacheTensorDims);

@@ -55,6 +55,8 @@ class KvBuffer {
   /// Notes a tensor placed here. True if this is now a KV buffer.
   bool place(const ggml_tensor* tensor);
   bool is_kv() const { return is_kv_; }
+  /// Makes the buffer of `tensor` plain memory again, for good, while no rows were stored.
+  static void give_up(const ggml_tensor* tensor);
 
   int32_t n_cells() const { return n_cells_; }
   int32_t n_streams() const { return n_streams_; }
@@ -103,6 +105,7 @@ class KvBuffer {
   size_t size_;
   int64_t id_;
   bool is_kv_ = false;
+  bool given_up_ = false;
   bool dense_ = false;
   int32_t n_cells_ = 0;
   int32_t n_streams_ = 0;
