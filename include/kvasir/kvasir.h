@@ -13,7 +13,7 @@ extern "C" {
 #define KVASIR_API __attribute__((visibility("default")))
 
 /* Counts of one stream, or of all streams of all live caches. */
-struct kvasir_stats {
+struct kvasir_stats {      /* NOLINT(readability-identifier-naming): a C name */
   int64_t live_bytes;      /* rows + metadata + workspace */
   int64_t peak_bytes;      /* largest live_bytes so far; 0 for a single stream */
   int64_t rows_bytes;      /* pages of K and V */

@@ -203,11 +203,11 @@ void attend_pages(const Call& call, const Unit& unit, int32_t first_page, int32_
     const int32_t n_slots = std::min(kPageSlots, stream.n_slots - page * kPageSlots);
     if (with_scores) {
       for (int32_t r = 0; r < call.plan.n_rows; ++r) {
-        worker.scores[z(r)] =
-            call.workspace.scores.data() +
-            (ptrdiff_t{unit.stream} * call.args.n_heads + unit.head * call.plan.q_per_kv + r) *
-                call.plan.padded_slots +
-            ptrdiff_t{page} * kPageSlots;
+        worker.scores[z(r)] = call.workspace.scores.data() +
+                              (ptrdiff_t{unit.stream} * call.args.n_heads +
+                               ptrdiff_t{unit.head} * call.plan.q_per_kv + r) *
+                                  call.plan.padded_slots +
+                              ptrdiff_t{page} * kPageSlots;
       }
     }
     const RowRange range = visible_rows(call, unit, page, worker);

@@ -6,7 +6,6 @@
 
 namespace {
 
-using kvasir::device::CacheCounts;
 using kvasir::device::StreamCounts;
 
 struct Sum {

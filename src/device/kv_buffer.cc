@@ -228,6 +228,7 @@ template <typename RowFn>
 void KvBuffer::for_rows(const ggml_tensor* tensor, size_t offset, size_t size, RowFn f) {
   const CacheTensor& t = *cache_tensor(tensor);
   const size_t row_bytes = z(t.width) * sizeof(uint16_t);
+  if (row_bytes == 0) return;
   const auto* root_data = static_cast<const std::byte*>(root_of(tensor)->data);
   const size_t begin =
       static_cast<size_t>(static_cast<const std::byte*>(tensor->data) - root_data) + offset;
@@ -316,10 +317,11 @@ bool KvBuffer::copy_stream(const ggml_tensor* src, const ggml_tensor* dst) {
 }
 
 void KvBuffer::decommit(void* data, size_t size) {
-  auto begin = reinterpret_cast<uintptr_t>(data);
-  const uintptr_t end = (begin + size) / kMemoryPage * kMemoryPage;
-  begin = (begin + kMemoryPage - 1) / kMemoryPage * kMemoryPage;
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  // Whole memory pages inside the range; base_ starts one.
+  const auto first = static_cast<size_t>(static_cast<std::byte*>(data) - base_);
+  const size_t begin = (first + kMemoryPage - 1) / kMemoryPage * kMemoryPage;
+  const size_t end = (first + size) / kMemoryPage * kMemoryPage;
+  if (begin < end) madvise(base_ + begin, end - begin, MADV_DONTNEED);
 }
 
 void KvBuffer::clear(uint8_t value) {
