@@ -22,6 +22,7 @@ class ThreadFor final : public ParallelFor {
   int32_t n_workers() const override { return n_; }
   void run(int64_t n_items, ItemFunction f) override {
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<size_t>(n_));
     for (int32_t w = 0; w < n_; ++w) {
       threads.emplace_back([=, this] {
         for (int64_t i = w; i < n_items; i += n_) f(i, w);

@@ -17,16 +17,14 @@ using testing::Sequence;
 constexpr LayerGeometry kGeometry{3, 20, 12};
 
 std::vector<uint16_t> expected_k(const Sequence& s, int32_t token) {
-  std::vector<uint16_t> row;
-  for (int32_t i = 0; i < s.geometry.width_k(); ++i)
-    row.push_back(float_to_half(s.k_row(token)[i]));
+  std::vector<uint16_t> row(static_cast<size_t>(s.geometry.width_k()));
+  std::transform(s.k_row(token), s.k_row(token) + row.size(), row.begin(), float_to_half);
   return row;
 }
 
 std::vector<uint16_t> expected_v(const Sequence& s, int32_t token) {
-  std::vector<uint16_t> row;
-  for (int32_t i = 0; i < s.geometry.width_v(); ++i)
-    row.push_back(float_to_half(s.v_row(token)[i]));
+  std::vector<uint16_t> row(static_cast<size_t>(s.geometry.width_v()));
+  std::transform(s.v_row(token), s.v_row(token) + row.size(), row.begin(), float_to_half);
   return row;
 }
 
@@ -94,7 +92,7 @@ TEST(F16Tier, AbsentPagesCostNothing) {
 }
 
 class Arrivals : public ::testing::Test {
- protected:
+ public:
   void append(const std::vector<int32_t>& cells, const std::vector<int32_t>& positions) {
     std::vector<float> k, v;
     for (const int32_t p : positions) {
@@ -150,7 +148,7 @@ TEST_F(Arrivals, HiddenCellsAreDropped) {
 
 TEST(MaskView, ClassesPagesAndGathers) {
   constexpr int32_t kCells = 192;
-  std::vector<uint16_t> values(kCells * 2, kF16MinusInf);
+  std::vector<uint16_t> values(size_t{kCells} * 2, kF16MinusInf);
   std::fill_n(values.begin(), 100, uint16_t{0});           // query 0 sees cells 0..99
   std::fill_n(values.begin() + kCells, 128, uint16_t{0});  // query 1 sees cells 0..127
   values[kCells + 70] = float_to_half(-3.0F);

@@ -30,7 +30,7 @@ TEST(CacheNames, AreExact) {
 
 // A context with K and V of one layer and streams of 512 cells, as llama.cpp makes them.
 class CacheTensors : public ::testing::Test {
- protected:
+ public:
   static constexpr int64_t kWidth = 48;
   static constexpr int64_t kCells = 512;
   static constexpr int64_t kStreams = 2;

@@ -228,7 +228,7 @@ template <typename RowFn>
 void KvBuffer::for_rows(const ggml_tensor* tensor, size_t offset, size_t size, RowFn f) {
   const CacheTensor& t = *cache_tensor(tensor);
   const size_t row_bytes = z(t.width) * sizeof(uint16_t);
-  if (row_bytes == 0) return;
+  if (row_bytes == 0 || t.n_cells <= 0) return;
   const auto* root_data = static_cast<const std::byte*>(root_of(tensor)->data);
   const size_t begin =
       static_cast<size_t>(static_cast<const std::byte*>(tensor->data) - root_data) + offset;
