@@ -1,0 +1,207 @@
+// Kernels on one core, per table: decode in GB/s of K and V, prefill in GFLOP/s, logit_sums; and
+// the machine's bounds beside them (bench "peak/...").
+//
+//   attend_bench --benchmark_filter=decode
+//
+// Pages of many KV heads are visited in turn, so that decode reads from memory, as it does when a
+// model's layers follow each other.
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/half.h"
+#include "kernels/kernels.h"
+#include "machine_peak.h"
+
+namespace kvasir::bench {
+namespace {
+
+constexpr int32_t kSlots = 8192;
+constexpr int32_t kPages = kSlots / kPageSlots;
+constexpr size_t kWorkingSet = size_t{192} << 20;  // bytes; beyond any cache
+
+// Filled, so that every page of memory is its own.
+class Halfs {
+ public:
+  explicit Halfs(size_t n)
+      : data_(static_cast<uint16_t*>(::operator new(n * sizeof(uint16_t), kAlignment))) {
+    std::mt19937 rng(1);
+    std::normal_distribution<float> normal;
+    std::vector<uint16_t> values(4096);
+    for (uint16_t& value : values) value = float_to_half(normal(rng));
+    for (size_t i = 0; i < n; ++i) data_.get()[i] = values[(i + i / 4096) % values.size()];
+  }
+  const uint16_t* at(size_t i) const { return data_.get() + i; }
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};
+  struct Free {
+    void operator()(uint16_t* p) const { ::operator delete(p, kAlignment); }
+  };
+  std::unique_ptr<uint16_t, Free> data_;
+};
+
+struct Queries {
+  Queries(int32_t n_rows, int32_t head_dim)
+      : q(static_cast<size_t>(n_rows * head_dim)),
+        m(static_cast<size_t>(n_rows)),
+        s(static_cast<size_t>(n_rows)),
+        acc(static_cast<size_t>(n_rows * head_dim)),
+        head_dim_(head_dim) {
+    std::mt19937 rng(2);
+    std::normal_distribution<float> normal;
+    for (float& x : q) x = normal(rng);
+    for (int32_t r = 0; r < n_rows; ++r) pointers.push_back(q.data() + r * head_dim);
+  }
+  SoftmaxState reset() {
+    std::fill(m.begin(), m.end(), -INFINITY);
+    std::fill(s.begin(), s.end(), 0.0f);
+    std::fill(acc.begin(), acc.end(), 0.0f);
+    return {m.data(), s.data(), acc.data(), head_dim_};
+  }
+  std::vector<float> q, m, s, acc;
+  std::vector<const float*> pointers;
+
+ private:
+  int32_t head_dim_;
+};
+
+// One iteration: n_rows queries of one KV head over kSlots tokens.
+void attend(benchmark::State& bench, const KvKernels* table, int32_t n_rows, int32_t head_dim,
+            size_t working_set) {
+  const auto page = static_cast<size_t>(head_dim * kPageSlots);
+  const size_t head_bytes = 2 * page * kPages * sizeof(uint16_t);
+  const size_t n_heads = std::max<size_t>(1, working_set / head_bytes);
+  const Halfs k(n_heads * kPages * page), v(n_heads * kPages * page);
+  Queries queries(n_rows, head_dim);
+  PageArgs args{};
+  args.head_dim_k = args.head_dim_v = head_dim;
+  args.n_slots = kPageSlots;
+  args.n_rows = n_rows;
+  args.q = queries.pointers.data();
+  args.scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  size_t head = 0;
+  for (auto _ : bench) {
+    const SoftmaxState state = queries.reset();
+    for (size_t i = head * kPages; i < (head + 1) * kPages; ++i) {
+      args.k = k.at(i * page);
+      args.v = v.at(i * page);
+      args.next_k = k.at((i + 1) % (n_heads * kPages) * page);
+      table->attend_page(args, state);
+    }
+    benchmark::DoNotOptimize(queries.acc.data());
+    benchmark::ClobberMemory();
+    head = (head + 1) % n_heads;
+  }
+  const auto iterations = static_cast<double>(bench.iterations());
+  bench.counters["GB/s"] = benchmark::Counter(iterations * static_cast<double>(head_bytes) * 1e-9,
+                                              benchmark::Counter::kIsRate);
+  bench.counters["GFLOP/s"] =
+      benchmark::Counter(iterations * 4e-9 * n_rows * static_cast<double>(kSlots) * head_dim,
+                         benchmark::Counter::kIsRate);
+}
+
+void logit_sums(benchmark::State& bench, const KvKernels* table, int32_t n) {
+  std::mt19937 rng(3);
+  std::normal_distribution<float> normal(0, 3);
+  std::vector<float> logits(static_cast<size_t>(n));
+  for (float& x : logits) x = normal(rng);
+  for (auto _ : bench) {
+    benchmark::ClobberMemory();
+    benchmark::DoNotOptimize(table->logit_sums(logits.data(), n));
+  }
+}
+
+void store(benchmark::State& bench, const KvKernels* table, int32_t n_tokens) {
+  constexpr int32_t kDim = 64;
+  std::vector<float> rows(static_cast<size_t>(n_tokens * kDim), 1.5f);
+  Halfs k(kDim * kPageSlots), v(kDim * kPageSlots);
+  for (auto _ : bench) {
+    table->store_k(const_cast<uint16_t*>(k.at(0)), kDim, 0, n_tokens, rows.data(), kDim);
+    table->store_v(const_cast<uint16_t*>(v.at(0)), kDim, 0, n_tokens, rows.data(), kDim);
+    benchmark::ClobberMemory();
+  }
+  bench.SetItemsProcessed(bench.iterations() * n_tokens);
+}
+
+void peak_fma(benchmark::State& bench, const MachinePeak* peak) {
+  constexpr int64_t kRounds = 100000;
+  for (auto _ : bench) benchmark::DoNotOptimize(peak->fma_rounds(kRounds));
+  bench.counters["GFLOP/s"] = benchmark::Counter(
+      1e-9 * static_cast<double>(bench.iterations() * kRounds * peak->flops_per_round),
+      benchmark::Counter::kIsRate);
+}
+
+void peak_read(benchmark::State& bench, const MachinePeak* peak) {
+  const std::vector<float> data(kWorkingSet / sizeof(float), 1.0f);
+  for (auto _ : bench) benchmark::DoNotOptimize(peak->read(data.data(), data.size()));
+  bench.counters["GB/s"] = benchmark::Counter(
+      1e-9 * static_cast<double>(bench.iterations()) * static_cast<double>(kWorkingSet),
+      benchmark::Counter::kIsRate);
+}
+
+struct Shape {
+  int32_t n_rows, head_dim;
+};
+
+std::string shape_text(const char* what, const Shape& shape, const char* name) {
+  return std::string(what) + "/rows:" + std::to_string(shape.n_rows) +
+         "/dim:" + std::to_string(shape.head_dim) + "/" + name;
+}
+
+void register_attend(const KvKernels* table) {
+  constexpr Shape kDecode[] = {{1, 64}, {1, 128}, {3, 64}, {4, 128}, {4, 256}, {8, 64}, {8, 128}};
+  constexpr Shape kPrefill[] = {{12, 64}, {48, 64}, {48, 128}, {48, 256}};
+  for (const Shape& shape : kDecode) {
+    benchmark::RegisterBenchmark(shape_text("decode", shape, table->name).c_str(), attend, table,
+                                 shape.n_rows, shape.head_dim, kWorkingSet);
+  }
+  for (const Shape& shape : kDecode) {  // one head again and again: what the arithmetic allows
+    benchmark::RegisterBenchmark(shape_text("cached", shape, table->name).c_str(), attend, table,
+                                 shape.n_rows, shape.head_dim, size_t{0});
+  }
+  for (const Shape& shape : kPrefill) {
+    benchmark::RegisterBenchmark(shape_text("prefill", shape, table->name).c_str(), attend, table,
+                                 shape.n_rows, shape.head_dim, kWorkingSet);
+  }
+}
+
+void register_all() {
+  for (const MachinePeak& peak : machine_peaks()) {
+    const std::string name = peak.name;
+    benchmark::RegisterBenchmark(("peak/fma/" + name).c_str(), peak_fma, &peak);
+    benchmark::RegisterBenchmark(("peak/read/" + name).c_str(), peak_read, &peak);
+  }
+  for (const KvKernels* table : supported_kernels()) {
+    register_attend(table);
+    const std::string name = table->name;
+    for (const int32_t n : {49152, 262144}) {
+      benchmark::RegisterBenchmark(("logit_sums/n:" + std::to_string(n) + "/" + name).c_str(),
+                                   logit_sums, table, n)
+          ->Unit(benchmark::kMicrosecond);
+    }
+    for (const int32_t n : {1, 64}) {
+      benchmark::RegisterBenchmark(("store/tokens:" + std::to_string(n) + "/" + name).c_str(),
+                                   store, table, n);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvasir::bench
+
+int main(int argc, char** argv) {
+  kvasir::bench::register_all();
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+  return 0;
+}

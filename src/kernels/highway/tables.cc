@@ -1,0 +1,71 @@
+#include "kernels/highway/tables.h"
+
+#include <array>
+
+#include "kernels/highway/targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/highway/tables.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+#if KVASIR_IS_VECTOR_TARGET
+
+#include "kernels/highway/attend-inl.h"
+#include "kernels/highway/logit_sums-inl.h"
+#include "kernels/highway/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kvasir::highway::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_AVX2
+#define KVASIR_TABLE_NAME "avx2"
+#elif HWY_TARGET == HWY_AVX3
+#define KVASIR_TABLE_NAME "avx512"
+#elif HWY_TARGET == HWY_NEON
+#define KVASIR_TABLE_NAME "neon"
+#else
+#error "a target without a name; see targets.h"
+#endif
+
+extern const KvKernels kTable;
+const KvKernels kTable{KVASIR_TABLE_NAME, attend_page, store_k, store_v, add_mass, logit_sums};
+
+#undef KVASIR_TABLE_NAME
+
+}  // namespace kvasir::highway::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // KVASIR_IS_VECTOR_TARGET
+
+#if HWY_ONCE
+namespace kvasir::highway {
+namespace {
+
+struct Supported {
+  Supported() {
+    const int64_t targets = hwy::SupportedTargets();
+#if HWY_TARGETS & HWY_NEON
+    if ((targets & HWY_NEON) != 0) tables[count++] = &N_NEON::kTable;
+#endif
+#if HWY_TARGETS & HWY_AVX2
+    if ((targets & HWY_AVX2) != 0) tables[count++] = &N_AVX2::kTable;
+#endif
+#if HWY_TARGETS & HWY_AVX3
+    if ((targets & HWY_AVX3) != 0) tables[count++] = &N_AVX3::kTable;
+#endif
+  }
+
+  std::array<const KvKernels*, kMaxTables> tables{};
+  size_t count = 0;
+};
+
+}  // namespace
+
+std::span<const KvKernels* const> supported_tables() {
+  static const Supported instance;
+  return {instance.tables.data(), instance.count};
+}
+
+}  // namespace kvasir::highway
+#endif  // HWY_ONCE

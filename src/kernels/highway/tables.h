@@ -1,0 +1,19 @@
+// The tables that Highway compiles, one per instruction set of 256 bits and more, or NEON.
+//
+// Decides which of them this CPU can run (cpuid, not the compiler's baseline). Does not know the
+// reference table. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "kernels/kernels.h"
+
+namespace kvasir::highway {
+
+inline constexpr size_t kMaxTables = 2;  ///< of one architecture: avx2 and avx512, or neon
+
+/// Tables this CPU can run, slowest first; empty on a CPU without any of them.
+std::span<const KvKernels* const> supported_tables();
+
+}  // namespace kvasir::highway

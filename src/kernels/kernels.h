@@ -1,0 +1,102 @@
+// One table of functions per instruction set; the reference table defines every entry.
+//
+// A kernel knows neither policy nor cache: it reads one page of rows of one KV head for a set of
+// query rows and folds it into their online-softmax state (Milakov & Gimelshein 2018, the form
+// that FlashAttention uses). Pages may be visited in any order and split among threads; states
+// are merged afterwards. No allocation, no threads, no global state.
+//
+// Page layout (f16, IEEE binary16, little endian). A page holds kPageSlots tokens of one KV head:
+//   K: interleaved by kLaneSlots slots: element (slot s, channel d) is at
+//        k[(s / kLaneSlots) * head_dim_k * kLaneSlots + d * kLaneSlots + s % kLaneSlots]
+//      so that one vector holds one channel of several tokens and scores need no horizontal sums.
+//   V: row-major: element (slot s, channel d) is at v[s * head_dim_v + d].
+// Slots at and beyond n_slots may hold anything, NaN included, and never reach a result.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace kvasir {
+
+inline constexpr int32_t kPageSlots = 64;    ///< tokens per page
+inline constexpr int32_t kLaneSlots = 16;    ///< tokens interleaved in K
+inline constexpr int32_t kMaxHeadDim = 576;  ///< largest head_dim_k or head_dim_v
+
+/// Online-softmax state of a set of query rows. Row r: maximum m[r], sum s[r] of exp(score - m),
+/// and the unnormalised output acc + r * acc_stride, [head_dim_v]. Initial: m = -inf, s = 0, acc =
+/// 0.
+struct SoftmaxState {
+  float* m;            ///< [n_rows]
+  float* s;            ///< [n_rows]
+  float* acc;          ///< [n_rows, acc_stride]
+  int32_t acc_stride;  ///< elements, >= head_dim_v
+};
+
+/// One page of one KV head against n_rows query rows.
+struct PageArgs {
+  const uint16_t* k;      ///< f16 page, layout above, 64-byte aligned
+  const uint16_t* v;      ///< f16 page, layout above, 64-byte aligned
+  int32_t head_dim_k;     ///< 1..kMaxHeadDim, any value (80, 96, 100 too)
+  int32_t head_dim_v;     ///< 1..kMaxHeadDim
+  int32_t n_slots;        ///< 1..kPageSlots valid tokens
+  int32_t n_rows;         ///< query rows, >= 1: queries x query heads of the KV head
+  const float* const* q;  ///< [n_rows] pointers to [head_dim_k] f32, not yet scaled
+  float scale;            ///< applied to q.k
+  float soft_cap;         ///< 0: none; else score = soft_cap * tanh(q.k * scale / soft_cap)
+  /// [n_rows] pointers to n_slots f16 mask values, or null for a row that sees every slot; the
+  /// whole array may be null. score += slope * mask; -inf hides the slot.
+  const uint16_t* const* mask;
+  const float* slope;  ///< [n_rows] ALiBi slopes, or null for 1
+  /// [n_rows] pointers to n_slots f32 that receive the final scores (after cap and mask; -inf for
+  /// hidden slots), or null. Used for attention mass. Elements past n_slots are not written.
+  float* const* scores;
+  /// K of the page that the caller attends next, or null. A hint: its cache lines are fetched while
+  /// this page is computed, which is what lets decode run at the speed of memory. Never read.
+  const uint16_t* next_k = nullptr;
+};
+
+struct KvKernels {
+  const char* name;  ///< "reference", "avx2", "avx512", "neon", ...
+
+  /// Folds a page into `state`. A row whose scores are all -inf is unchanged. A NaN score makes s
+  /// and acc of its row NaN.
+  /// Requires: state arrays of args.n_rows rows; no output overlaps an input.
+  void (*attend_page)(const PageArgs& args, const SoftmaxState& state);
+
+  /// Writes n_tokens f32 rows of one KV head into a page at consecutive slots (round to nearest
+  /// even, overflow to infinity). Row t is at rows + t * row_stride (elements).
+  /// Requires: 0 <= first_slot, first_slot + n_tokens <= kPageSlots.
+  void (*store_k)(uint16_t* k, int32_t head_dim_k, int32_t first_slot, int32_t n_tokens,
+                  const float* rows, ptrdiff_t row_stride);
+  void (*store_v)(uint16_t* v, int32_t head_dim_v, int32_t first_slot, int32_t n_tokens,
+                  const float* rows, ptrdiff_t row_stride);
+
+  /// Adds exp(scores[i] - m) / s * weight to mass[i] for i in [0, n). -inf scores add 0.
+  /// Requires: s > 0.
+  void (*add_mass)(const float* scores, int32_t n, float m, float s, float weight, float* mass);
+
+  /// One pass over n logits: maximum, Z = sum exp(l - max), S = sum (l - max) exp(l - max), and the
+  /// largest two values. NaN or +inf anywhere or no finite value: finite = false, the rest is
+  /// unspecified. -inf entries count as probability 0. Accuracy: relative error of Z and S below
+  /// 1e-6, where terms with l - max < -87 may count as 0.
+  struct LogitSums {
+    bool finite;
+    float max1, max2;  ///< max2 = -inf when n == 1
+    int32_t argmax;    ///< index of the largest; lowest on ties
+    double z, s;
+  };
+  LogitSums (*logit_sums)(const float* logits, int32_t n);
+};
+
+/// Tables this CPU can run, slowest first; [0] is the reference. Tests iterate over this.
+std::span<const KvKernels* const> supported_kernels();
+
+/// The table of that name, or null.
+const KvKernels* find_kernels(std::string_view name);
+
+/// The fastest table of this CPU.
+const KvKernels& best_kernels();
+
+}  // namespace kvasir

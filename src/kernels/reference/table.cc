@@ -1,0 +1,11 @@
+#include "kernels/reference/reference.h"
+
+namespace kvasir::reference {
+
+const KvKernels& table() {
+  static constexpr KvKernels kTable{"reference", attend_page, store_k,
+                                    store_v,     add_mass,    logit_sums};
+  return kTable;
+}
+
+}  // namespace kvasir::reference
