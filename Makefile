@@ -1,0 +1,30 @@
+# Every target sets up what it needs by itself; the work is in tools/.
+
+.PHONY: build test test-fast test-long lint demo bench clean help
+
+build: ## fetch and build what is missing, then Kvasir into build/
+	@tools/build.sh release
+
+test: ## build, lint of what changed, fast tests, fast tests with sanitizers, slow tests
+	@tools/test.sh all
+
+test-fast: ## build, then the fast tests alone
+	@tools/test.sh fast
+
+test-long: ## every test, with the thread sanitizer and the long ones too
+	@tools/test.sh long
+
+lint: ## clang-format and clang-tidy on all files
+	@tools/lint.sh --all
+
+demo: build ## what Kvasir does, on the default model
+	@tools/demo.sh
+
+bench: build ## the micro-benchmarks, one JSON line a case
+	@tools/bench.sh
+
+clean: ## remove the build folders; what was fetched stays
+	rm -rf build build-asan build-tsan build-dev
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
