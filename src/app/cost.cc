@@ -1,0 +1,67 @@
+#include "app/cost.h"
+
+#include <algorithm>
+
+#include "kernels/kernels.h"
+
+namespace kvasir::app {
+namespace {
+
+// Live tokens that `budget` leaves of `tokens` in a layer, for a step of confidence c.
+int64_t live_tokens(const BudgetRule* budget, int64_t tokens, double c, int32_t layer,
+                    int32_t n_layers) {
+  if (budget == nullptr) return tokens;
+  Confidence confidence;
+  confidence.c = c;
+  confidence.valid = true;
+  const StepState step{true, &confidence};
+  return std::min<int64_t>(tokens, budget->tokens(step, layer, n_layers));
+}
+
+int64_t row_bytes(const LayerGeometry& layer, int64_t tokens) {
+  const int64_t pages = (tokens + kPageSlots - 1) / kPageSlots;
+  return pages * kPageSlots * layer.f16_bytes_per_token();
+}
+
+Cost cost_of(const ModelInfo& model, const BudgetRule* budget, const CacheOptions& options,
+             int64_t tokens, int64_t chunk) {
+  Cost cost;
+  cost.tokens = tokens;
+  const bool streams = options.prefill == PrefillMode::kStream && budget != nullptr;
+  for (int32_t il = 0; il < model.n_layers(); ++il) {
+    const LayerGeometry& layer = model.layers[static_cast<size_t>(il)];
+    if (layer.n_kv_heads == 0) continue;
+    if (layer.window > 0) {
+      const int64_t bytes = row_bytes(layer, std::min<int64_t>(tokens, layer.window));
+      cost.full_bytes += bytes;
+      cost.steady_bytes += bytes;
+      cost.peak_bytes += bytes;
+      continue;
+    }
+    const int64_t sure = live_tokens(budget, tokens, 1.0, il, model.n_layers());
+    const int64_t unsure = live_tokens(budget, tokens, 0.0, il, model.n_layers());
+    cost.live_sure = std::max(cost.live_sure, std::min(sure, unsure));
+    cost.live_unsure = std::max({cost.live_unsure, sure, unsure});
+    cost.full_bytes += row_bytes(layer, tokens);
+    cost.steady_bytes += row_bytes(layer, std::max(sure, unsure));
+    const int64_t at_peak = streams ? std::min(tokens, std::max(sure, unsure) + chunk) : tokens;
+    cost.peak_bytes += row_bytes(layer, at_peak);
+  }
+  return cost;
+}
+
+}  // namespace
+
+Result<std::vector<Cost>> costs(const ModelInfo& model, const CacheOptions& options,
+                                std::span<const int64_t> lengths, int64_t chunk) {
+  const Result<Policy> policy = make_policy(options.policy, options.params);
+  if (!policy) return Error{policy.error()};
+  const BudgetRule* budget = policy.value().evicts() ? policy.value().budget.get() : nullptr;
+  std::vector<Cost> result;
+  for (const int64_t tokens : lengths) {
+    result.push_back(cost_of(model, budget, options, tokens, chunk));
+  }
+  return result;
+}
+
+}  // namespace kvasir::app

@@ -1,0 +1,79 @@
+#include "app/cost.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace kvasir::app {
+namespace {
+
+constexpr std::array<int64_t, 2> kLengths = {100, 4096};
+constexpr int64_t kRow = 2 * 3 * (64 + 64);  // f16 bytes of a token in a layer
+
+ModelInfo model() {
+  ModelInfo info;
+  info.layers = {{9, 3, 64, 64, 0}, {9, 3, 64, 64, 0}, {9, 0, 64, 64, 0}};
+  return info;
+}
+
+TEST(Cost, FullCacheIsWholePagesOfEveryToken) {
+  const auto result = costs(model(), {}, kLengths).value();
+  ASSERT_EQ(result.size(), 2u);
+  EXPECT_EQ(result[0].full_bytes, 2 * 128 * kRow) << "100 tokens take two pages of 64";
+  EXPECT_EQ(result[1].full_bytes, 2 * 4096 * kRow);
+  EXPECT_EQ(result[1].steady_bytes, result[1].full_bytes);
+  EXPECT_EQ(result[1].peak_bytes, result[1].full_bytes);
+  EXPECT_EQ(result[1].live_sure, 4096);
+  EXPECT_EQ(result[1].live_unsure, 4096);
+}
+
+TEST(Cost, ConfHasTwoBudgetsAndPaysForTheLarger) {
+  CacheOptions options;
+  options.policy = "conf";
+  options.params.budget = 1024;
+  const Cost cost = costs(model(), options, kLengths).value()[1];
+  EXPECT_EQ(cost.live_sure, 512);
+  EXPECT_EQ(cost.live_unsure, 1024);
+  EXPECT_EQ(cost.steady_bytes, 2 * 1024 * kRow);
+  EXPECT_EQ(cost.peak_bytes, cost.full_bytes) << "exact prefill holds the whole prompt";
+  EXPECT_EQ(costs(model(), options, kLengths).value()[0].live_unsure, 100);
+}
+
+TEST(Cost, StreamedPrefillPeaksOneChunkOverTheBudget) {
+  CacheOptions options;
+  options.policy = "window";
+  options.params.budget = 1024;
+  options.prefill = PrefillMode::kStream;
+  const Cost cost = costs(model(), options, kLengths, 256).value()[1];
+  EXPECT_EQ(cost.live_sure, 1024);
+  EXPECT_EQ(cost.peak_bytes, 2 * (1024 + 256) * kRow);
+}
+
+TEST(Cost, SlidingWindowLayersHoldTheirWindow) {
+  ModelInfo info = model();
+  info.layers[0].window = 512;
+  CacheOptions options;
+  options.policy = "window";
+  options.params.budget = 256;
+  const Cost cost = costs(info, options, kLengths).value()[1];
+  EXPECT_EQ(cost.full_bytes, (512 + 4096) * kRow);
+  EXPECT_EQ(cost.steady_bytes, (512 + 256) * kRow);
+  EXPECT_EQ(cost.live_sure, 256);
+}
+
+TEST(Cost, LayersWithoutRowsCountNowhere) {
+  ModelInfo info;
+  info.layers = {{9, 0, 64, 64, 0}};
+  const Cost cost = costs(info, {}, kLengths).value()[1];
+  EXPECT_EQ(cost.live_unsure, 0);
+  EXPECT_EQ(cost.peak_bytes, 0);
+}
+
+TEST(Cost, APolicyThatRefusesIsPassedOn) {
+  CacheOptions options;
+  options.policy = "window";  // needs a budget
+  EXPECT_FALSE(costs(model(), options, kLengths));
+}
+
+}  // namespace
+}  // namespace kvasir::app
