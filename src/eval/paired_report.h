@@ -1,0 +1,44 @@
+// Tables and JSON of paired measurements. Pure: values in, text out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "eval/paired.h"
+
+namespace kvasir::eval {
+
+/// What was measured and on what.
+struct PairedSetup {
+  std::string model;        ///< as the user named it
+  std::string description;  ///< llama.cpp's own: architecture, size, format
+  std::string cpu;
+  std::string a = "stock";
+  std::string b = "kvasir";
+  std::string b_flags;  ///< --kv-* flags of b, as given
+  int32_t n_threads = 0;
+  int32_t n_ubatch = 0;
+};
+
+/// What a step costs beyond the same step at depth 0: attention and all that grows with the cache.
+struct AttentionTime {
+  double a = 0;  ///< ms of a step (a chunk, or a token), from medians
+  double b = 0;
+  double ratio = 0;  ///< a over b
+};
+
+/// Empty if nothing of that kind was measured at depth 0, or at depth 0 itself.
+std::vector<AttentionTime> attention_time(const std::vector<PairedSamples>& all,
+                                          const PairedSamples& samples);
+
+/// A Markdown table of medians with the setup above it.
+std::string to_markdown(const PairedSetup& setup, const std::vector<PairedSamples>& all);
+
+/// One JSON object with every sample, in seconds.
+std::string to_json(const PairedSetup& setup, const std::vector<PairedSamples>& all);
+
+/// The processor's name as the system gives it, or "unknown".
+std::string cpu_name();
+
+}  // namespace kvasir::eval
