@@ -86,6 +86,8 @@ kvasir_model_test(memory_test SOURCES ${_tests}/contract/memory_test.cc)
 kvasir_model_test(budget_test
   SOURCES ${_tests}/contract/budget_test.cc ${_tests}/contract/live_rows.cc
   DEPENDS nlohmann_json::nlohmann_json)
+kvasir_model_test(confidence_test SOURCES ${_tests}/contract/confidence_test.cc
+  DEPENDS nlohmann_json::nlohmann_json)
 kvasir_model_test(endless_test SOURCES ${_tests}/contract/endless_test.cc
                   PROPERTIES FIXTURES_REQUIRED arch_models)
 target_compile_definitions(endless_test PRIVATE KVASIR_ARCH_MODELS="${_arch_models}")
@@ -96,3 +98,19 @@ add_test(NAME plugin_test
                  --bin ${KVASIR_LLAMA_DIR}/build/bin --plugin $<TARGET_FILE:ggml-kvasir>
                  --model ${_models}/smollm2-f16.gguf)
 set_tests_properties(plugin_test PROPERTIES LABELS slow TIMEOUT 600)
+
+# --- Without end, through the program ------------------------------------------------------------
+foreach(run slow:3000 long:20000)
+  string(REPLACE ":" ";" _run ${run})
+  list(GET _run 0 _label)
+  list(GET _run 1 _tokens)
+  add_test(NAME endless_run_${_tokens}
+           COMMAND Python3::Interpreter ${_tests}/contract/endless_run.py
+                   --kvasir $<TARGET_FILE:kvasir> --model ${_models}/smollm2-q4_0.gguf
+                   --tokens ${_tokens})
+  set_tests_properties(endless_run_${_tokens} PROPERTIES LABELS ${_label} TIMEOUT 1800)
+endforeach()
+
+set_target_properties(kvasir_arch arch_streams memory_test budget_test confidence_test endless_test
+                      PROPERTIES
+                      RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

@@ -131,8 +131,10 @@ SoftmaxState state_at(const SoftmaxState& state, int32_t row) {
 void attend_plain_page(const Call& call, const Unit& unit, int32_t page, int32_t n_slots,
                        const RowRange& range, AttentionWorkspace::Worker& worker,
                        const SoftmaxState& state, bool with_scores) {
-  PageArgs a = page_args(call, call.streams[z(unit.stream)].rows->rows(), unit, page);
+  const F16Tier& rows = call.streams[z(unit.stream)].rows->rows();
+  PageArgs a = page_args(call, rows, unit, page);
   a.n_slots = n_slots;
+  a.next_k = rows.has_page(page + 1) ? rows.k(page + 1, unit.head) : nullptr;
   for (int32_t begin = range.begin; begin < range.end; begin += kMaxRows) {
     a.n_rows = std::min(kMaxRows, range.end - begin);
     a.q = worker.q.data() + begin;
