@@ -190,6 +190,7 @@ TEST(Attention, DoesNotDependOnThreads) {
     one.feed(1900, chunk);
     three.feed(1900, chunk);
     EXPECT_EQ(one.out(), three.out());
+    three.check(1900, chunk, up_to(1900 + chunk));  // splits are merged here
   }
 }
 
