@@ -73,9 +73,14 @@ struct Queries {
   int32_t head_dim_;
 };
 
+struct Shape {
+  int32_t n_rows, head_dim;
+  bool masked = false;  ///< every row has a mask that hides nothing
+};
+
 // One iteration: n_rows queries of one KV head over kSlots tokens.
-void attend(benchmark::State& bench, const KvKernels* table, int32_t n_rows, int32_t head_dim,
-            size_t working_set) {
+void attend(benchmark::State& bench, const KvKernels* table, Shape shape, size_t working_set) {
+  const auto [n_rows, head_dim, masked] = shape;
   const auto page = static_cast<size_t>(head_dim * kPageSlots);
   const size_t head_bytes = 2 * page * kPages * sizeof(uint16_t);
   const size_t n_heads = std::max<size_t>(1, working_set / head_bytes);
@@ -86,6 +91,9 @@ void attend(benchmark::State& bench, const KvKernels* table, int32_t n_rows, int
   args.n_slots = kPageSlots;
   args.n_rows = n_rows;
   args.q = queries.pointers.data();
+  const std::vector<uint16_t> mask(kPageSlots, 0);
+  const std::vector<const uint16_t*> masks(static_cast<size_t>(n_rows), mask.data());
+  args.mask = masked ? masks.data() : nullptr;
   args.scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
   size_t head = 0;
   for (auto _ : bench) {
@@ -104,7 +112,7 @@ void attend(benchmark::State& bench, const KvKernels* table, int32_t n_rows, int
   bench.counters["GB/s"] = benchmark::Counter(iterations * static_cast<double>(head_bytes) * 1e-9,
                                               benchmark::Counter::kIsRate);
   bench.counters["GFLOP/s"] =
-      benchmark::Counter(iterations * 4e-9 * n_rows * static_cast<double>(kSlots) * head_dim,
+      benchmark::Counter(iterations * 4e-9 * static_cast<double>(n_rows) * kSlots * head_dim,
                          benchmark::Counter::kIsRate);
 }
 
@@ -147,29 +155,26 @@ void peak_read(benchmark::State& bench, const MachinePeak* peak) {
       benchmark::Counter::kIsRate);
 }
 
-struct Shape {
-  int32_t n_rows, head_dim;
-};
-
 std::string shape_text(const char* what, const Shape& shape, const char* name) {
   return std::string(what) + "/rows:" + std::to_string(shape.n_rows) +
-         "/dim:" + std::to_string(shape.head_dim) + "/" + name;
+         "/dim:" + std::to_string(shape.head_dim) + (shape.masked ? "/masked/" : "/") + name;
 }
 
 void register_attend(const KvKernels* table) {
-  constexpr Shape kDecode[] = {{1, 64}, {1, 128}, {3, 64}, {4, 128}, {4, 256}, {8, 64}, {8, 128}};
-  constexpr Shape kPrefill[] = {{12, 64}, {48, 64}, {48, 128}, {48, 256}};
+  constexpr Shape kDecode[] = {{1, 64},  {1, 128}, {3, 64},  {4, 128},
+                               {4, 256}, {8, 64},  {8, 128}, {3, 64, true}};
+  constexpr Shape kPrefill[] = {{12, 64}, {48, 64}, {48, 128}, {48, 256}, {48, 64, true}};
   for (const Shape& shape : kDecode) {
     benchmark::RegisterBenchmark(shape_text("decode", shape, table->name).c_str(), attend, table,
-                                 shape.n_rows, shape.head_dim, kWorkingSet);
+                                 shape, kWorkingSet);
   }
   for (const Shape& shape : kDecode) {  // one head again and again: what the arithmetic allows
     benchmark::RegisterBenchmark(shape_text("cached", shape, table->name).c_str(), attend, table,
-                                 shape.n_rows, shape.head_dim, size_t{0});
+                                 shape, size_t{0});
   }
   for (const Shape& shape : kPrefill) {
     benchmark::RegisterBenchmark(shape_text("prefill", shape, table->name).c_str(), attend, table,
-                                 shape.n_rows, shape.head_dim, kWorkingSet);
+                                 shape, kWorkingSet);
   }
 }
 

@@ -9,7 +9,8 @@ preset=${1:-release}
 "$repo/tools/setup/models.sh" pull all
 
 cd "$repo"
-export CCACHE_DIR=$cache/ccache
+# Paths of this clone stay out of ccache's keys, so that another clone need not compile again.
+export CCACHE_DIR=$cache/ccache CCACHE_BASEDIR=$repo CCACHE_NOHASHDIR=1
 log=$cache/logs/kvasir-configure-$preset.log
 run_logged "configuring Kvasir ($preset)" "$log" \
   cmake --preset "$preset" "-DKVASIR_CACHE_DIR=$cache" ||

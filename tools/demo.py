@@ -137,9 +137,9 @@ def main():
     print(f"{QUESTION}  (in the middle of the text: \"{NEEDLE}\")")
     print_table(rows)
     print(f"Budget of window and conf: {options.budget} tokens per layer, conf takes half of it when it is "
-          "sure.\npeak: K/V memory while the prompt is read, which all three read in full; end: after "
-          "the answer.\nkept, evicted: tokens per layer, mean. c: mean confidence of the steps. /s: "
-          "tokens per second.")
+          "sure.\npeak: memory of the cache (rows, metadata, workspace) while the prompt is read, which all "
+          "three read\nin full; end: after the answer. kept, evicted: tokens per layer, mean. c: mean "
+          "confidence of the steps.\n/s: tokens per second.")
 
 
 if __name__ == "__main__":

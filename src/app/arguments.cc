@@ -167,9 +167,13 @@ Result<void> check_names(const ArgumentView& view) {
     if (!arg.starts_with("--kv-")) continue;
     std::string names;
     for (const FlagHelp& help : flag_help()) {
-      names += (names.empty() ? "" : ", ") + std::string(help.name);
+      if (!names.empty()) names += ", ";
+      names += help.name;
     }
-    return Error{arg + ": no such flag; allowed are " + names};
+    std::string message = arg;
+    message += ": no such flag; allowed are ";
+    message += names;
+    return Error{message};
   }
   return {};
 }

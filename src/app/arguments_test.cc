@@ -44,7 +44,7 @@ ModelInfo small_model() {
 }
 
 Result<Args> prepare(Command command, const Args& args, const CacheOptions& options,
-                     const Env& env = {}, std::optional<ModelInfo> model = small_model()) {
+                     const Env& env = {}, const std::optional<ModelInfo>& model = small_model()) {
   return prepare_arguments(command, args, lookup(env), options, model);
 }
 

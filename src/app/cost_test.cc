@@ -8,7 +8,7 @@ namespace kvasir::app {
 namespace {
 
 constexpr std::array<int64_t, 2> kLengths = {100, 4096};
-constexpr int64_t kRow = 2 * 3 * (64 + 64);  // f16 bytes of a token in a layer
+constexpr int64_t kRow = int64_t{2} * 3 * (64 + 64);  // f16 bytes of a token in a layer
 
 ModelInfo model() {
   ModelInfo info;
@@ -19,8 +19,8 @@ ModelInfo model() {
 TEST(Cost, FullCacheIsWholePagesOfEveryToken) {
   const auto result = costs(model(), {}, kLengths).value();
   ASSERT_EQ(result.size(), 2u);
-  EXPECT_EQ(result[0].full_bytes, 2 * 128 * kRow) << "100 tokens take two pages of 64";
-  EXPECT_EQ(result[1].full_bytes, 2 * 4096 * kRow);
+  EXPECT_EQ(result[0].full_bytes, kRow * 2 * 128) << "100 tokens take two pages of 64";
+  EXPECT_EQ(result[1].full_bytes, kRow * 2 * 4096);
   EXPECT_EQ(result[1].steady_bytes, result[1].full_bytes);
   EXPECT_EQ(result[1].peak_bytes, result[1].full_bytes);
   EXPECT_EQ(result[1].live_sure, 4096);
@@ -34,7 +34,7 @@ TEST(Cost, ConfHasTwoBudgetsAndPaysForTheLarger) {
   const Cost cost = costs(model(), options, kLengths).value()[1];
   EXPECT_EQ(cost.live_sure, 512);
   EXPECT_EQ(cost.live_unsure, 1024);
-  EXPECT_EQ(cost.steady_bytes, 2 * 1024 * kRow);
+  EXPECT_EQ(cost.steady_bytes, kRow * 2 * 1024);
   EXPECT_EQ(cost.peak_bytes, cost.full_bytes) << "exact prefill holds the whole prompt";
   EXPECT_EQ(costs(model(), options, kLengths).value()[0].live_unsure, 100);
 }
@@ -46,7 +46,7 @@ TEST(Cost, StreamedPrefillPeaksOneChunkOverTheBudget) {
   options.prefill = PrefillMode::kStream;
   const Cost cost = costs(model(), options, kLengths, 256).value()[1];
   EXPECT_EQ(cost.live_sure, 1024);
-  EXPECT_EQ(cost.peak_bytes, 2 * (1024 + 256) * kRow);
+  EXPECT_EQ(cost.peak_bytes, kRow * 2 * (1024 + 256));
 }
 
 TEST(Cost, SlidingWindowLayersHoldTheirWindow) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "app/cost.h"
@@ -36,26 +38,24 @@ void print_entry(const char* name, const std::string& text) {
   std::fputs(lines.c_str(), stdout);
 }
 
+// What matters to the kernels, of what the system says this CPU has.
 std::string cpu_features() {
+  constexpr std::array kShown = {"sse4_2",   "avx2",        "fma",         "f16c",    "avx512f",
+                                 "avx512bw", "avx512_vnni", "avx512_bf16", "asimd",   "asimdhp",
+                                 "asimddp",  "bf16",        "i8mm",        "avx_vnni"};
+  std::ifstream file("/proc/cpuinfo");
   std::string features;
-#if defined(__x86_64__)
-  const auto add = [&](const char* name, bool has) {
-    if (has) features += std::string(features.empty() ? "" : " ") + name;
-  };
-  add("avx2", __builtin_cpu_supports("avx2"));
-  add("fma", __builtin_cpu_supports("fma"));
-  add("f16c", __builtin_cpu_supports("f16c"));
-  add("avx512f", __builtin_cpu_supports("avx512f"));
-  add("avx512bw", __builtin_cpu_supports("avx512bw"));
-  add("avx512vl", __builtin_cpu_supports("avx512vl"));
-  add("avx512vnni", __builtin_cpu_supports("avx512vnni"));
-  add("avx512bf16", __builtin_cpu_supports("avx512bf16"));
-  return "x86-64 with " + (features.empty() ? std::string("SSE2 alone") : features);
-#elif defined(__aarch64__)
-  return "AArch64 with NEON";
-#else
-  return "neither x86-64 nor AArch64";
-#endif
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("flags") && !line.starts_with("Features")) continue;
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+      if (std::find(kShown.begin(), kShown.end(), word) == kShown.end()) continue;
+      if (!features.empty()) features += " ";
+      features += word;
+    }
+    break;
+  }
+  return features.empty() ? "features not known" : features;
 }
 
 std::string kernels_text(const KvKernels& in_use, const EnvLookup& env) {

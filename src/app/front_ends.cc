@@ -51,6 +51,7 @@ int refuse(const std::string& message) {
 int call(const FrontEnd& entry, std::vector<std::string> args) {
   args.insert(args.begin(), "kvasir " + std::string(entry.name));
   std::vector<char*> argv;
+  argv.reserve(args.size() + 1);
   for (std::string& arg : args) argv.push_back(arg.data());
   argv.push_back(nullptr);
   const int code = entry_point(entry.command)(static_cast<int>(args.size()), argv.data());
@@ -63,7 +64,7 @@ Result<std::string> resolve_value(Command command, const std::string& value, con
   std::string resolved;
   std::istringstream list(value);
   for (std::string name; std::getline(list, name, ',');) {
-    const Result<std::string> path = resolve_model(name, env);
+    Result<std::string> path = resolve_model(name, env);
     if (!path) return path;
     resolved += (resolved.empty() ? "" : ",") + path.value();
   }

@@ -70,6 +70,7 @@ std::vector<FlagSpec> bench_flags() {
                                                         {"-o", "--output"},
                                                         {"-oe", "--output-err"}};
   std::vector<FlagSpec> flags;
+  flags.reserve(switches.size() + valued.size());
   for (const auto& names : switches) flags.push_back({names, {}, 0, ""});
   for (const auto& names : valued) flags.push_back({names, {}, 1, ""});
   return flags;

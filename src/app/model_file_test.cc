@@ -44,7 +44,7 @@ class ModelFile : public testing::Test {
     ggml_tensor* tensor = ggml_new_tensor_1d(context, GGML_TYPE_F32, 1024);
     ggml_set_name(tensor, tensor_name);
     gguf_add_tensor(gguf_, tensor);
-    const std::string path = (folder_ / "model.gguf").string();
+    std::string path = (folder_ / "model.gguf").string();
     EXPECT_TRUE(gguf_write_to_file(gguf_, path.c_str(), false));
     ggml_free(context);
     return path;
@@ -60,6 +60,10 @@ class ModelFile : public testing::Test {
     EXPECT_EQ(info.error().find('\n'), std::string::npos);
   }
 
+  gguf_context* gguf() { return gguf_; }
+  const fs::path& folder() const { return folder_; }
+
+ private:
   fs::path folder_;
   gguf_context* gguf_ = nullptr;
 };
@@ -82,10 +86,10 @@ TEST_F(ModelFile, GeometryFromWidthAndHeads) {
 }
 
 TEST_F(ModelFile, HeadDimsAndHeadsOfEachLayer) {
-  gguf_set_val_u32(gguf_, "llama.attention.key_length", 96);
-  gguf_set_val_u32(gguf_, "llama.attention.value_length", 80);
+  gguf_set_val_u32(gguf(), "llama.attention.key_length", 96);
+  gguf_set_val_u32(gguf(), "llama.attention.value_length", 80);
   const std::array<int32_t, 4> heads = {2, 0, 4, 0};
-  gguf_set_arr_data(gguf_, "llama.attention.head_count_kv", GGUF_TYPE_INT32, heads.data(), 4);
+  gguf_set_arr_data(gguf(), "llama.attention.head_count_kv", GGUF_TYPE_INT32, heads.data(), 4);
   const Result<ModelInfo> info = read_model(write());
   ASSERT_TRUE(info) << info.error();
   EXPECT_EQ(info.value().n_kv_layers(), 2);
@@ -94,7 +98,7 @@ TEST_F(ModelFile, HeadDimsAndHeadsOfEachLayer) {
 }
 
 TEST_F(ModelFile, YarnAndLearnedPositions) {
-  gguf_set_val_str(gguf_, "llama.rope.scaling.type", "yarn");
+  gguf_set_val_str(gguf(), "llama.rope.scaling.type", "yarn");
   const Result<ModelInfo> unstated = read_model(write("position_embd.weight"));
   ASSERT_TRUE(unstated) << unstated.error();
   EXPECT_EQ(unstated.value().yarn_orig_ctx, 2048);
@@ -102,16 +106,16 @@ TEST_F(ModelFile, YarnAndLearnedPositions) {
 }
 
 TEST_F(ModelFile, YarnWithItsOriginalContext) {
-  gguf_set_val_str(gguf_, "llama.rope.scaling.type", "yarn");
-  gguf_set_val_u32(gguf_, "llama.rope.scaling.original_context_length", 512);
+  gguf_set_val_str(gguf(), "llama.rope.scaling.type", "yarn");
+  gguf_set_val_u32(gguf(), "llama.rope.scaling.original_context_length", 512);
   EXPECT_EQ(read_model(write()).value().yarn_orig_ctx, 512);
 }
 
 TEST_F(ModelFile, WindowsByCompiledPeriod) {
   arch("gemma2");
-  gguf_set_val_u32(gguf_, "gemma2.block_count", 4);
-  gguf_set_val_u32(gguf_, "gemma2.attention.head_count", 8);
-  gguf_set_val_u32(gguf_, "gemma2.attention.sliding_window", 128);
+  gguf_set_val_u32(gguf(), "gemma2.block_count", 4);
+  gguf_set_val_u32(gguf(), "gemma2.attention.head_count", 8);
+  gguf_set_val_u32(gguf(), "gemma2.attention.sliding_window", 128);
   const ModelInfo info = read_model(write()).value();
   EXPECT_EQ(info.layers[0].window, 128);
   EXPECT_EQ(info.layers[1].window, 0);
@@ -120,9 +124,9 @@ TEST_F(ModelFile, WindowsByCompiledPeriod) {
 }
 
 TEST_F(ModelFile, WindowsByFlagOfEachLayer) {
-  gguf_set_val_u32(gguf_, "llama.attention.sliding_window", 64);
+  gguf_set_val_u32(gguf(), "llama.attention.sliding_window", 64);
   const std::array<int8_t, 4> flags = {0, 1, 1, 0};
-  gguf_set_arr_data(gguf_, "llama.attention.sliding_window_pattern", GGUF_TYPE_BOOL, flags.data(),
+  gguf_set_arr_data(gguf(), "llama.attention.sliding_window_pattern", GGUF_TYPE_BOOL, flags.data(),
                     4);
   const ModelInfo info = read_model(write()).value();
   EXPECT_TRUE(info.windows_known);
@@ -132,13 +136,13 @@ TEST_F(ModelFile, WindowsByFlagOfEachLayer) {
 }
 
 TEST_F(ModelFile, AnUnknownPatternIsSaidToBeUnknown) {
-  gguf_set_val_u32(gguf_, "llama.attention.sliding_window", 64);
+  gguf_set_val_u32(gguf(), "llama.attention.sliding_window", 64);
   EXPECT_FALSE(read_model(write()).value().windows_known);
 }
 
 TEST_F(ModelFile, ValuesOfTheWrongTypeCountAsAbsent) {
-  gguf_set_val_str(gguf_, "llama.context_length", "many");
-  gguf_set_val_str(gguf_, "llama.attention.head_count_kv", "three");
+  gguf_set_val_str(gguf(), "llama.context_length", "many");
+  gguf_set_val_str(gguf(), "llama.attention.head_count_kv", "three");
   const Result<ModelInfo> info = read_model(write());
   ASSERT_TRUE(info) << info.error();
   EXPECT_EQ(info.value().context_length, 0);
@@ -158,9 +162,9 @@ TEST_F(ModelFile, TruncationIsFoundByteExactly) {
 }
 
 TEST_F(ModelFile, MissingFolderForeignAndNewFiles) {
-  expect_refused((folder_ / "absent.gguf").string(), "no such file");
-  expect_refused(folder_.string(), "not a file");
-  const std::string path = (folder_ / "other.gguf").string();
+  expect_refused((folder() / "absent.gguf").string(), "no such file");
+  expect_refused(folder().string(), "not a file");
+  const std::string path = (folder() / "other.gguf").string();
   std::ofstream(path) << "PK\3\4 and more";
   expect_refused(path, "not a GGUF file");
   const uint32_t version = 4;
@@ -172,9 +176,9 @@ TEST_F(ModelFile, MissingFolderForeignAndNewFiles) {
 }
 
 TEST_F(ModelFile, AMissingPartOfASplitModelIsNamed) {
-  gguf_set_val_u16(gguf_, "split.count", 2);
-  const std::string first = (folder_ / "m-00001-of-00002.gguf").string();
-  const std::string second = (folder_ / "m-00002-of-00002.gguf").string();
+  gguf_set_val_u16(gguf(), "split.count", 2);
+  const std::string first = (folder() / "m-00001-of-00002.gguf").string();
+  const std::string second = (folder() / "m-00002-of-00002.gguf").string();
   fs::copy_file(write(), first);
   const Result<ModelInfo> info = read_model(first);
   ASSERT_FALSE(info);

@@ -12,6 +12,7 @@
 #include "eval/progress.h"
 #include "eval/session.h"
 #include "eval/text.h"
+#include "kvasir/kvasir.h"
 
 namespace kvasir::eval {
 namespace {
@@ -133,6 +134,8 @@ int measure(const MeasureFlags& flags, const std::string& kv_flags) {
   }
   if (!samples) return complain(samples.error(), kFailed);
 
+  kvasir_stats stats{};
+  if (kvasir_get_stats(&stats) == 1) setup.b_peak_bytes = stats.peak_bytes;
   const std::string json = to_json(setup, samples.value());
   fputs((flags.output == "json" ? json : to_markdown(setup, samples.value())).c_str(), stdout);
   if (flags.json_path.empty()) return 0;

@@ -67,6 +67,10 @@ std::string to_markdown(const PairedSetup& setup, const std::vector<PairedSample
          std::to_string(all.empty() ? 0 : all[0].a.size()) +
          " pairs timed in turns. Attention: a chunk (pp) or a token (tg) beyond its cost at depth "
          "0.\n";
+  if (setup.b_peak_bytes > 0) {
+    out += text("Cache of %s: %.1f MB at its peak.\n", setup.b.c_str(),
+                static_cast<double>(setup.b_peak_bytes) / 1e6);
+  }
   return out;
 }
 
@@ -90,8 +94,13 @@ std::string to_json(const PairedSetup& setup, const std::vector<PairedSamples>& 
     tests.push_back(std::move(test));
   }
   const nlohmann::ordered_json json = {
-      {"model", setup.model},       {"description", setup.description}, {"cpu", setup.cpu},
-      {"threads", setup.n_threads}, {"ubatch", setup.n_ubatch},         {"flags", setup.b_flags},
+      {"model", setup.model},
+      {"description", setup.description},
+      {"cpu", setup.cpu},
+      {"threads", setup.n_threads},
+      {"ubatch", setup.n_ubatch},
+      {"flags", setup.b_flags},
+      {"kv_bytes_peak", setup.b_peak_bytes},
       {"tests", std::move(tests)},
   };
   return json.dump(2) + "\n";

@@ -19,6 +19,7 @@ struct PairedSetup {
   std::string b_flags;  ///< --kv-* flags of b, as given
   int32_t n_threads = 0;
   int32_t n_ubatch = 0;
+  int64_t b_peak_bytes = 0;  ///< what b's cache held at most, all counted; 0: not known
 };
 
 /// What a step costs beyond the same step at depth 0: attention and all that grows with the cache.

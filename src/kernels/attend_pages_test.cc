@@ -183,21 +183,58 @@ TEST_P(AttendPages, MinusInfinityFromKHidesTheSlot) {
   }
 }
 
-// A NaN that a row does see must surface, whatever the other slots hold.
+// A NaN that a row does see must surface, whatever the other slots hold; also when nothing else is
+// there to be seen.
 TEST_P(AttendPages, VisibleNanSurfaces) {
   std::mt19937 rng(9);
   for (const int32_t n_rows : {1, 12}) {
-    for (const int32_t slot : {0, 5, 63}) {
-      Page page = test::random_page(8, 8, 64, rng);
+    for (const auto& [slot, n_slots] : {std::pair{0, 64}, {5, 64}, {63, 64}, {0, 1}}) {
+      Page page = test::random_page(8, 8, n_slots, rng);
       page.k_at(slot, 3) = kHalfNan;
       const Rows q = random_rows(n_rows, 8, rng);
       State state(n_rows, 8);
       GetParam()->attend_page(args_of(page, q, n_rows), state.view());
       for (int32_t r = 0; r < n_rows; ++r) {
         EXPECT_TRUE(std::isnan(state.row(r)[0])) << "row " << r << ", slot " << slot;
-        EXPECT_TRUE(std::isnan(state.s[static_cast<size_t>(r)]));
+        EXPECT_TRUE(std::isnan(state.s[static_cast<size_t>(r)]))
+            << "row " << r << ", slot " << slot;
       }
     }
+  }
+}
+
+// Bit for bit the same alone, in fours and among seventy, so that neither threads nor the size of
+// a prefill chunk can change a result.
+TEST_P(AttendPages, RowsDoNotDependOnTheirCompany) {
+  std::mt19937 rng(12);
+  constexpr int32_t kRows = 70, kDimK = 100, kDimV = 72;
+  const Page page = test::random_page(kDimK, kDimV, 61, rng);
+  const Rows q = random_rows(kRows, kDimK, rng);
+  std::vector<std::vector<uint16_t>> masks(kRows, std::vector<uint16_t>(61));
+  std::vector<const uint16_t*> pointers;
+  for (size_t r = 0; r < kRows; ++r) {
+    std::fill(masks[r].begin() + 1 + static_cast<ptrdiff_t>(r % 61), masks[r].end(),
+              kHalfMinusInfinity);
+    pointers.push_back(masks[r].data());
+  }
+  const auto attend = [&](int32_t rows_per_call) {
+    State state(kRows, kDimV);
+    for (int32_t first = 0; first < kRows; first += rows_per_call) {
+      PageArgs a = args_of(page, q, std::min(rows_per_call, kRows - first));
+      a.q += first;
+      a.mask = pointers.data() + first;
+      const SoftmaxState all = state.view();
+      const SoftmaxState part{all.m + first, all.s + first, state.row(first), all.acc_stride};
+      for (int repeat = 0; repeat < 2; ++repeat) GetParam()->attend_page(a, part);
+    }
+    return state;
+  };
+  const State together = attend(kRows);
+  for (const int32_t rows_per_call : {1, 3, 4, 8, 9}) {
+    const State parts = attend(rows_per_call);
+    EXPECT_EQ(parts.m, together.m) << rows_per_call;
+    EXPECT_EQ(parts.s, together.s) << rows_per_call;
+    EXPECT_EQ(parts.acc, together.acc) << rows_per_call;
   }
 }
 

@@ -127,12 +127,15 @@ TEST_P(StoreRows, WriteTheirSlotsAndNoOthers) {
 // The last row ends where its memory ends; rows may lie backwards.
 TEST_P(StoreRows, ReadNoElementPastARow) {
   for (const int32_t head_dim : {1, 9, 65}) {
-    const std::vector<float> rows(static_cast<size_t>(2 * head_dim), 2.0f);
+    std::vector<float> rows(static_cast<size_t>(2 * head_dim), 1.0f);
+    std::fill(rows.begin() + head_dim, rows.end(), 2.0f);
     Page page(head_dim, head_dim, 2);
     GetParam()->store_k(page.k.data(), head_dim, 0, 2, rows.data() + head_dim, -head_dim);
     GetParam()->store_v(page.v.data(), head_dim, 0, 2, rows.data() + head_dim, -head_dim);
-    EXPECT_EQ(page.k_at(1, head_dim - 1), float_to_half(2.0f));
-    EXPECT_EQ(page.v_at(1, head_dim - 1), float_to_half(2.0f));
+    for (const int32_t slot : {0, 1}) {
+      EXPECT_EQ(page.k_at(slot, head_dim - 1), float_to_half(slot == 0 ? 2.0f : 1.0f));
+      EXPECT_EQ(page.v_at(slot, head_dim - 1), float_to_half(slot == 0 ? 2.0f : 1.0f));
+    }
   }
 }
 

@@ -61,8 +61,8 @@ TEST_P(Endless, MemoryIsFlat) {
       early_process = anonymous_bytes();
     }
     ASSERT_EQ(now.rows_bytes, early.rows_bytes) << "at token " << i;
-    // By cell: what llama.cpp sees grows, and with it the bits and numbers kept for each cell.
-    ASSERT_LE(now.live_bytes, early.live_bytes + 16LL * i) << "at token " << i;
+    // A few bits stay for each 64 cells that llama.cpp counts on.
+    ASSERT_LE(now.live_bytes, early.live_bytes + early.live_bytes / 100) << "at token " << i;
   }
   const int64_t grown = anonymous_bytes() - early_process;
   printf(

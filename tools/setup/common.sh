@@ -8,6 +8,7 @@
 
 set -Eeuo pipefail
 export LC_ALL=C
+unset LANG LANGUAGE LC_CTYPE LC_MESSAGES  # ccache's keys hold them all, however they are overridden
 
 # shellcheck disable=SC2034  # for the scripts that source this
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -74,9 +75,9 @@ need_space() {
 # reason LOG: the line of a log that says best why it failed.
 reason() {
   local line
-  line=$(grep -m 1 -E 'No space left|File too large|Disk quota' "$1" 2>/dev/null ||
-         grep -E '^(ERROR|E):' "$1" 2>/dev/null | tail -n 1 ||
-         grep -m 1 -iE '(error|fatal|failed|cannot)' "$1" 2>/dev/null ||
+  line=$(grep -a -m 1 -E 'No space left|File too large|Disk quota' "$1" 2>/dev/null ||
+         grep -a -E '^(ERROR|E):' "$1" 2>/dev/null | tail -n 1 ||
+         grep -a -m 1 -iE '(error|fatal|failed|cannot)' "$1" 2>/dev/null ||
          tail -n 1 "$1" 2>/dev/null || true)
   line=${line:-no message}
   printf '%s' "${line:0:240}"
@@ -96,7 +97,7 @@ run_logged() {
   while kill -0 "$job" 2>/dev/null; do
     passed=$((SECONDS - began))
     if (( passed >= next )); then
-      counter=$(tail -c 4000 "$log" 2>/dev/null | grep -oE '^\[[0-9]+/[0-9]+\] ' | tail -n 1 || true)
+      counter=$(tail -c 4000 "$log" 2>/dev/null | grep -aoE '^\[[0-9]+/[0-9]+\] ' | tail -n 1 || true)
       printf 'kvasir: %s %s(%d s)%s' "$label" "$counter" "$passed" "$end" >&2
       next=$((passed + interval))
     fi

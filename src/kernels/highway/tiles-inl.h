@@ -29,8 +29,7 @@ constexpr int32_t tile_vectors(int32_t rows) {
   return kManyRegisters || rows <= 2 ? 4 : 2;
 }
 
-/// Where the vector of slots [slot, slot + kLanes) of channel d lies: at slot_offset(slot) + d *
-/// step.
+/// Slots [slot, slot + kLanes) of channel d lie at slot_offset(slot) + d * step.
 struct KeyLayout {
   ptrdiff_t group;  ///< elements between two groups of kLaneSlots slots
   ptrdiff_t step;   ///< elements between two channels
