@@ -24,6 +24,7 @@ Cache::Cache(const CacheConfig& config, Policy policy, const KvKernels& kernels)
   if (evicts()) needs_ = policy_.needs();
   streams_.resize(z(config.n_streams));
   cell_masks_.resize(z(config.n_streams));
+  slot_masks_.resize(z(config.n_streams));
 }
 
 Result<std::unique_ptr<Cache>> Cache::create(const CacheConfig& config, const KvKernels& kernels) {
@@ -38,7 +39,6 @@ Result<void> Cache::set_geometry(int32_t layer, const LayerGeometry& geometry) {
   Layer& l = it->second;
   if (inserted) {
     l.streams.resize(z(config_.n_streams));
-    l.masks.resize(z(config_.n_streams));
     l.masses.resize(z(config_.n_streams));
   }
   if (l.geometry == geometry) return {};
@@ -154,8 +154,8 @@ Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
         cell_masks_[z(stream)].set_identity(mask, args.epoch);
         view.mask = &cell_masks_[z(stream)];
       } else {
-        layer.masks[z(stream)].set_gathered(mask, rows.cells());
-        view.mask = &layer.masks[z(stream)];
+        slot_masks_[z(stream)].set_gathered(mask, rows.cells());
+        view.mask = &slot_masks_[z(stream)];
       }
       view.n_slots = rows.n_slots();
       StepMass& mass = layer.masses[z(stream)];
@@ -318,10 +318,7 @@ CacheBytes Cache::bytes() const {
     const CacheBytes of_stream = this->bytes(s);
     bytes.rows += of_stream.rows;
     bytes.metadata += of_stream.metadata;
-    bytes.workspace += static_cast<int64_t>(cell_masks_[z(s)].bytes());
-  }
-  for (const auto& [id, layer] : layers_) {
-    for (const MaskView& mask : layer.masks) bytes.workspace += static_cast<int64_t>(mask.bytes());
+    bytes.workspace += static_cast<int64_t>(cell_masks_[z(s)].bytes() + slot_masks_[z(s)].bytes());
   }
   for (const auto& rotator : rotators_) bytes.workspace += static_cast<int64_t>(rotator->bytes());
   bytes.workspace +=

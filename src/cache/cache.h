@@ -100,7 +100,6 @@ class Cache {
     Rotator* rotator = nullptr;  // of rotators_; null unless --kv-positions cache
     AttentionShape shape;        // of the last attend, for observed queries
     std::vector<std::unique_ptr<LayerCache>> streams;
-    std::vector<MaskView> masks;   // [n_streams], by arrival only
     std::vector<StepMass> masses;  // [n_streams], by arrival only
   };
   struct Stream {
@@ -124,7 +123,9 @@ class Cache {
   std::map<int32_t, Layer> layers_;
   std::vector<std::unique_ptr<Rotator>> rotators_;  // one for each way of rotating
   std::vector<Stream> streams_;
-  std::vector<MaskView> cell_masks_;  // [n_streams], by cell: one for all layers of a step
+  // [n_streams] each. Where slots are cells one view serves all layers of a step; else the view is
+  // made anew for the layer at hand.
+  std::vector<MaskView> cell_masks_, slot_masks_;
   AttentionWorkspace workspace_;
   int64_t peak_bytes_ = 0;
   std::vector<float> scores_;       // scratch of evict

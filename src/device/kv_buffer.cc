@@ -325,6 +325,7 @@ void KvBuffer::decommit(void* data, size_t size) {
 }
 
 void KvBuffer::clear(uint8_t value) {
+  ++n_clears_;
   if (cache_ != nullptr) {
     cache_->clear();
     statistics().reset(id_);

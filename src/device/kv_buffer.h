@@ -94,6 +94,8 @@ class KvBuffer {
   void decommit(void* data, size_t size);
 
   int64_t id() const { return id_; }
+  /// How often clear() was called.
+  int64_t n_clears() const { return n_clears_; }
 
  private:
   KvBuffer(std::byte* base, size_t size);
@@ -104,6 +106,7 @@ class KvBuffer {
   std::byte* base_;
   size_t size_;
   int64_t id_;
+  int64_t n_clears_ = 0;
   bool is_kv_ = false;
   bool given_up_ = false;
   bool dense_ = false;

@@ -56,6 +56,7 @@ void StepTracker::note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_ro
     return;
   }
   end_without_logits();
+  follow_clears();
   open_ = true;
   epoch_ = next_epoch++;
   last = epoch_;
@@ -168,15 +169,18 @@ void StepTracker::emit(Stream& stream, const StepRecord& record) {
 
 void StepTracker::finish() {
   end_without_logits();
+  follow_clears();
   for (auto& [index, stream] : streams_) {
     if (stream.held) trace_sink().write(*stream.held);
     stream.held.reset();
   }
 }
 
-void StepTracker::forget_steps() {
-  open_ = false;
-  streams_.clear();
+void StepTracker::follow_clears() {
+  int64_t n = 0;
+  for (const KvBuffer* buffer : buffers_) n += buffer->n_clears();
+  if (n != n_clears_) streams_.clear();
+  n_clears_ = n;
 }
 
 }  // namespace kvasir::device

@@ -46,8 +46,6 @@ class StepTracker {
   void end_with_logits(ggml_tensor* head);
   /// Ends the ubatch, if one is open, without logits.
   void end_without_logits();
-  /// The caches were cleared: steps count anew and what was held back is dropped.
-  void forget_steps();
   /// Writes what is held back; no step follows.
   void finish();
 
@@ -66,6 +64,8 @@ class StepTracker {
     Confidence confidence;
   };
 
+  // Where the caches were cleared, steps count anew and what is held back is dropped.
+  void follow_clears();
   void end_stream(int32_t stream, const Output* output);
   void emit(Stream& stream, const StepRecord& record);
 
@@ -77,6 +77,7 @@ class StepTracker {
   std::unordered_map<const ggml_tensor*, Inputs> inputs_;
   std::vector<KvBuffer*> buffers_;
   bool open_ = false;
+  int64_t n_clears_ = 0;  // of all buffers, when last looked at
   int64_t epoch_ = 0;
   std::vector<int32_t> positions_, tokens_, stream_of_;  // [n_tokens]
   std::map<int32_t, Stream> streams_;
