@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
 # Tests of tools/setup with a cache folder of their own and without the network: each case runs the
 # real scripts, with a package index that is a folder, and looks at what they said and left behind.
-#   setup_test.sh [the kvasir program, or - for none] [regular expression: only cases like it]
+#   setup_test.sh [regular expression: only cases like it]
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 setup=$root/tools/setup
-program=${1:--}
-only=${2:-.}
+only=${1:-.}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
@@ -219,15 +218,7 @@ packages_without_the_network_end_with_one_line() {
   said 'cannot install bible-kjv: E: Failed to fetch bible-kjv.*check the network'
 }
 
-the_program_and_the_table_name_the_same_models() {
-  if [[ $program == - ]]; then
-    echo "    SKIPPED: no kvasir program was given"
-    return 77
-  fi
-  diff <("$program" model list | awk '{ print $1 }') <("$setup/models.sh" list | awk '{ print $1 }')
-}
-
-for name in $(declare -F | awk '{ print $3 }' | grep -E '^(a|an|two|packages|without|the)_' | grep -E "$only"); do
+for name in $(declare -F | awk '{ print $3 }' | grep -E '^(a|an|two|packages|without)_' | grep -E "$only"); do
   fresh
   "$name"
   case $? in

@@ -19,7 +19,7 @@ constexpr std::array kFrontEnds = {
 
 constexpr std::array kOwnCommands = {
     OwnCommand{"doctor", "this CPU, this model, and what a set of flags would cost"},
-    OwnCommand{"measure", "paired benchmarks on synthetic rows"},
+    OwnCommand{"measure", "speed against stock llama.cpp, in paired runs"},
     OwnCommand{"model", "models by name: list, path NAME, pull NAME"},
 };
 

@@ -205,7 +205,7 @@ LayerGeometry KvBuffer::some_geometry(int32_t layer) const {
   for (const auto& [address, tensor] : tensors_) {
     if (tensor.layer == layer) (tensor.is_k ? width_k : width_v) = tensor.width;
   }
-  const int32_t common = std::gcd(width_k, width_v);
+  const int32_t common = std::max(1, std::gcd(width_k, width_v));
   for (int32_t heads = 1; heads <= common; ++heads) {
     if (common % heads == 0 && std::max(width_k, width_v) / heads <= kMaxHeadDim) {
       return {heads, width_k / heads, width_v / heads};

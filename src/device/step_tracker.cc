@@ -73,6 +73,10 @@ void StepTracker::note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_ro
     stream_of_[z(i)] = static_cast<int32_t>(rows[i] / buffer.n_cells());
     if (by_cell) positions_[z(i)] = static_cast<int32_t>(rows[i] % buffer.n_cells());
   }
+  for (size_t i = 0; i < stream_of_.size(); ++i) {
+    if (i > 0 && stream_of_[i] == stream_of_[i - 1]) continue;
+    end_waiting(stream_of_[i], brought_to(stream_of_[i]).n_tokens == 1);
+  }
 }
 
 void StepTracker::end_with_logits(ggml_tensor* head) {
@@ -86,53 +90,73 @@ void StepTracker::end_with_logits(ggml_tensor* head) {
     auto& entry = newest.try_emplace(stream_of_[z(token)], -1, -1).first->second;
     if (token > entry.first) entry = {static_cast<int32_t>(token), row};
   }
-  open_ = false;
-  std::vector<int32_t> streams = stream_of_;
-  streams.erase(std::unique(streams.begin(), streams.end()), streams.end());
-  for (const int32_t stream : streams) {
-    const auto it = newest.find(stream);
-    if (it == newest.end()) {
-      end_stream(stream, nullptr);
-      continue;
-    }
-    const auto n_vocab = static_cast<int32_t>(head->ne[0]);
+  std::map<int32_t, Confidence> confidences;
+  const auto n_vocab = static_cast<int32_t>(head->ne[0]);
+  for (const auto& [stream, entry] : newest) {
+    if (entry.first < 0) continue;
     const auto* logits =
         reinterpret_cast<const float*>(static_cast<const std::byte*>(head->data) +
-                                       it->second.second * static_cast<int64_t>(head->nb[1]));
-    const Output output{it->second.first,
-                        confidence_of(kernels_->logit_sums(logits, n_vocab), n_vocab)};
-    end_stream(stream, &output);
+                                       entry.second * static_cast<int64_t>(head->nb[1]));
+    confidences[stream] = confidence_of(kernels_->logit_sums(logits, n_vocab), n_vocab);
   }
+  end_ubatch(confidences);
 }
 
 void StepTracker::end_without_logits() {
-  if (!open_) return;
-  open_ = false;
-  std::vector<int32_t> streams = stream_of_;
-  streams.erase(std::unique(streams.begin(), streams.end()), streams.end());
-  for (const int32_t stream : streams) end_stream(stream, nullptr);
+  if (open_) end_ubatch({});
 }
 
-void StepTracker::end_stream(int32_t stream, const Output* output) {
-  size_t newest = 0;
-  size_t n_tokens = 0;
+StepTracker::Brought StepTracker::brought_to(int32_t stream) const {
+  Brought brought;
   for (size_t i = 0; i < stream_of_.size(); ++i) {
     if (stream_of_[i] != stream) continue;
-    newest = i;
-    ++n_tokens;
+    brought.pos = positions_[i];
+    brought.token = tokens_.empty() ? -1 : tokens_[i];
+    ++brought.n_tokens;
   }
-  // Where the head is not seen, one token at a time counts as decoding.
+  return brought;
+}
+
+void StepTracker::end_ubatch(const std::map<int32_t, Confidence>& confidences) {
+  open_ = false;
+  const bool evicts = std::any_of(buffers_.begin(), buffers_.end(),
+                                  [](const KvBuffer* b) { return b->options().evicts(); });
   const bool head_seen = std::any_of(buffers_.begin(), buffers_.end(),
                                      [](const KvBuffer* b) { return wants_head(b->options()); });
+  std::vector<int32_t> streams = stream_of_;
+  streams.erase(std::unique(streams.begin(), streams.end()), streams.end());
+  for (const int32_t stream : streams) {
+    Brought brought = brought_to(stream);
+    const auto it = confidences.find(stream);
+    if (it != confidences.end()) brought.confidence = it->second;
+    if (evicts && brought.confidence && brought.n_tokens > 1) {
+      streams_[stream].waiting = brought;
+      continue;
+    }
+    // Where the head is not seen, one token at a time counts as decoding.
+    end_stream(stream, brought,
+               brought.confidence.has_value() || (!head_seen && brought.n_tokens == 1));
+  }
+}
+
+void StepTracker::end_waiting(int32_t stream, bool decoding) {
+  std::optional<Brought>& waiting = streams_[stream].waiting;
+  if (!waiting) return;
+  const Brought brought = *waiting;
+  waiting.reset();
+  end_stream(stream, brought, decoding);
+}
+
+void StepTracker::end_stream(int32_t stream, const Brought& brought, bool decoded) {
   StepState state;
-  state.decoded = output != nullptr || (!head_seen && n_tokens == 1);
-  state.confidence = output == nullptr ? nullptr : &output->confidence;
+  state.decoded = decoded;
+  state.confidence = brought.confidence ? &*brought.confidence : nullptr;
   StepRecord record;
   record.stream = stream;
-  record.pos = positions_[newest];
-  record.token = tokens_.empty() ? -1 : tokens_[newest];
-  record.has_confidence = output != nullptr;
-  if (output != nullptr) record.confidence = output->confidence;
+  record.pos = brought.pos;
+  record.token = brought.token;
+  record.has_confidence = brought.confidence.has_value();
+  if (brought.confidence) record.confidence = *brought.confidence;
   bool any_main = false;
   for (KvBuffer* buffer : buffers_) {
     Cache* cache = buffer->cache_if_made();
@@ -171,6 +195,7 @@ void StepTracker::finish() {
   end_without_logits();
   follow_clears();
   for (auto& [index, stream] : streams_) {
+    end_waiting(index, false);
     if (stream.held) trace_sink().write(*stream.held);
     stream.held.reset();
   }

@@ -3,7 +3,10 @@
 // A ubatch begins with the first K rows of a layer that already took rows. It ends when the output
 // head has run, or else when the next begins or the backend is freed. At the end the newest output
 // row of each stream gives its confidence and every cache of the context ends the stream's step.
-// One caller at a time.
+// Front ends ask for logits in the middle of a prompt too (at each batch), so with an evicting
+// policy an output after several tokens waits for the stream's next ubatch: one token means that
+// decoding began, and the step evicts before that token is read; several mean that the prompt goes
+// on. One caller at a time.
 #pragma once
 
 #include <cstdint>
@@ -55,18 +58,24 @@ class StepTracker {
   int64_t epoch() const { return epoch_; }
 
  private:
+  // What a ubatch brought a stream.
+  struct Brought {
+    int32_t pos = 0;     // of the newest token
+    int32_t token = -1;  // its id
+    int32_t n_tokens = 0;
+    std::optional<Confidence> confidence;  // of its newest output row
+  };
   struct Stream {
     int64_t n_steps = 0;
+    std::optional<Brought> waiting;  // an output after several tokens
     std::optional<StepRecord> held;  // the first step, until another follows: a warm-up has one
   };
-  struct Output {
-    int32_t token = -1;  // index in the ubatch
-    Confidence confidence;
-  };
-
   // Where the caches were cleared, steps count anew and what is held back is dropped.
   void follow_clears();
-  void end_stream(int32_t stream, const Output* output);
+  Brought brought_to(int32_t stream) const;
+  void end_ubatch(const std::map<int32_t, Confidence>& confidences);
+  void end_waiting(int32_t stream, bool decoding);
+  void end_stream(int32_t stream, const Brought& brought, bool decoded);
   void emit(Stream& stream, const StepRecord& record);
 
   // A node keeps its inputs until a graph is built in its place, which is learnt anew.

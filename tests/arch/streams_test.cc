@@ -19,11 +19,12 @@
 namespace kvasir::eval {
 namespace {
 
-// Stock with flash attention on and off differs by up to 3e-7 in this very test, on MPT by 5e-6
-// (its values are large, and stock sums them in f16); a row that is missing, stale or misplaced
-// gives 1e-3 or more.
-constexpr double kMaxNmse = 1e-6;
-constexpr double kMaxNmseMpt = 1e-5;
+// The bounds of the logits' NMSE. Stock with flash attention on and off differs by up to 8e-6 in
+// this very test (it sums V in f16), models that normalise what attention gives by 1e-8, Granite by
+// 8e-5. A row that is missing, stale or misplaced gives 1e-4 or more, there 1e-6 or more.
+constexpr double kMaxNmse = 2e-5;
+constexpr double kMaxNmseNormalised = 2e-7;
+constexpr double kMaxNmseGranite = 3e-4;
 constexpr int32_t kSequences = 4;
 constexpr int32_t kCells = 256;  // also the trained length of the models
 
@@ -37,12 +38,12 @@ constexpr std::array kModels = {
     Model{"llama-dense", "multi-head attention, RoPE"},
     Model{"gpt2-dense", "learned positions, no RoPE"},
     Model{"qwen3-dense", "one K/V head"},
-    Model{"afmoe-moe", "two query heads for each K/V head, sliding window"},
+    Model{"afmoe-moe", "two query heads for each K/V head, sliding window", kMaxNmseNormalised},
     Model{"bloom-dense", "ALiBi"},
-    Model{"mpt-dense", "ALiBi, clamped K/V", kMaxNmseMpt},
-    Model{"gemma2-dense", "soft-cap, sliding window"},
+    Model{"mpt-dense", "ALiBi, clamped K/V"},
+    Model{"gemma2-dense", "soft-cap, sliding window", kMaxNmseNormalised},
     Model{"gpt-oss-moe", "attention sinks, sliding window"},
-    Model{"gemma3-dense", "sliding window"},
+    Model{"gemma3-dense", "sliding window", kMaxNmseNormalised},
     Model{"cohere2-dense", "sliding window, layers without RoPE"},
     Model{"phi3-dense", "fused QKV"},
     Model{"deepseek2-moe", "MLA: no V cache"},
@@ -51,7 +52,7 @@ constexpr std::array kModels = {
     Model{"minimax-m3-moe", "block-sparse attention with an indexer"},
     Model{"jamba-dense", "hybrid with Mamba"},
     Model{"falcon-h1-dense", "attention and Mamba in each layer"},
-    Model{"granitehybrid-dense", "hybrid with Mamba-2"},
+    Model{"granitehybrid-dense", "hybrid with Mamba-2", kMaxNmseGranite},
     Model{"nemotron_h-dense", "hybrid, layers of one kind each"},
     Model{"qwen3next-moe", "hybrid with a delta rule"},
     Model{"lfm2-dense", "hybrid with short convolutions"},

@@ -91,6 +91,7 @@ TEST(Budget, HoldsAtEveryStep) {
   Trace trace;
   CacheOptions options = conf_options();
   options.trace_path = trace.path();
+  options.params.alpha = 1;  // by attention alone, which new tokens have none of: only P keeps them
   {
     auto session = open(options);
     ASSERT_TRUE(session) << session.error();

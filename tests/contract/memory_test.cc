@@ -46,6 +46,19 @@ TEST(Memory, ReportedBytesAreTheProcesss) {
   EXPECT_NEAR(reported / grown, 1, 0.05);
 }
 
+TEST(Memory, ClearingGivesItBack) {
+  Session session = open("smollm2-q4_0", 1024);
+  const auto tokens = random_tokens(1000, session.n_vocab(), 3);
+  ASSERT_TRUE(session.fill(tokens, 0));
+  kvasir_stats full{};
+  ASSERT_EQ(kvasir_get_stats(&full), 1);
+  llama_memory_clear(session.memory(), true);
+  ASSERT_TRUE(session.fill(std::span(tokens).first(10), 0));
+  kvasir_stats cleared{};
+  ASSERT_EQ(kvasir_get_stats(&cleared), 1);
+  EXPECT_LT(cleared.rows_bytes, full.rows_bytes / 8);
+}
+
 TEST(Memory, AMillionCellsCostNothingUntilTheyAreUsed) {
   constexpr double kMiB = 1 << 20;
   { Session warm_up = open("smollm2-q4_0", 1024); }

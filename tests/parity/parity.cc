@@ -7,6 +7,7 @@
 // runs other kernels. A bound that is broken gives exit code 1.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -91,7 +92,7 @@ Result<void> score(std::vector<Configuration>& all, const std::vector<llama_toke
     if (!done) return Error{configuration.name + ": " + done.error()};
   }
   for (int32_t i = 0; i < count; ++i) {
-    const size_t next = static_cast<size_t>(from + i + 1);
+    const size_t next = static_cast<size_t>(from) + static_cast<size_t>(i) + 1;
     if (next == tokens.size()) break;
     const auto reference = all[0].session.logits(i);
     const auto summary = summarize(reference);
@@ -187,7 +188,7 @@ int run(const Flags& flags) {
 }  // namespace
 }  // namespace kvasir::eval
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   kvasir::eval::Flags flags;
   CLI::App app("Kvasir against stock llama.cpp on a text, in one process", "kvasir_parity");
   app.add_option("-m,--model", flags.model)->capture_default_str();
@@ -209,4 +210,7 @@ int main(int argc, char** argv) {
   flags.stock_paths = flags.stock_paths || flags.bound_by_stock;
   flags.decode = std::min(flags.decode, flags.tokens);
   return kvasir::eval::run(flags);
+} catch (const std::exception& error) {
+  fprintf(stderr, "kvasir_parity: %s\n", error.what());
+  return 2;
 }

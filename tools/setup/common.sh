@@ -92,8 +92,10 @@ run_logged() {
   make_folder "$(dirname "$log")"
   { : >"$log"; } 2>/dev/null || die "cannot write the log $log; free space there or choose another place with KVASIR_CACHE_DIR"
   if [[ -t 2 ]]; then interval=1 end=$'\e[K\r'; fi
-  setsid "$@" >"$log" 2>&1 </dev/null 9>&- &
+  set -m  # a process group of its own, to end it whole; still this terminal's, for sudo's ticket
+  "$@" >"$log" 2>&1 </dev/null 9>&- &
   job=$!
+  set +m
   while kill -0 "$job" 2>/dev/null; do
     passed=$((SECONDS - began))
     if (( passed >= next )); then
