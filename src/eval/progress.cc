@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace kvasir::eval {
@@ -21,7 +22,7 @@ void Progress::advance(double units, const std::string& what) {
   shown_ = now;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double share = done_ / total_;
-  const int left = share > 0 ? static_cast<int>(elapsed / share * (1 - share) + 0.5) : 0;
+  const int left = share > 0 ? static_cast<int>(std::lround(elapsed / share * (1 - share))) : 0;
   fprintf(stderr, "%s%3.0f %%  %s%s", terminal_ ? "\r\033[K" : "", share * 100, what.c_str(),
           share > 0 ? "" : "\n");
   if (share > 0) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct Model {
   const char* kind;
   double max_nmse = kMaxNmse;
 };
+
+std::ostream& operator<<(std::ostream& out, const Model& model) { return out << model.file; }
 
 constexpr std::array kModels = {
     Model{"llama-dense", "multi-head attention, RoPE"},
@@ -81,6 +84,7 @@ class Side {
 
   Rows prompt(int32_t count, llama_seq_id sequence) {
     std::vector<BatchToken> batch;
+    batch.reserve(static_cast<size_t>(count));
     for (int32_t i = 0; i < count; ++i) batch.push_back(next(sequence, i));
     return decode(batch);
   }
@@ -159,7 +163,7 @@ Result<Side> open(const std::string& path, ggml_backend_dev_t device) {
 }
 
 class ArchStreams : public testing::TestWithParam<Model> {
- protected:
+ public:
   void SetUp() override {
     set_llama_log(false);
     const std::string path = std::string(KVASIR_ARCH_MODELS) + "/" + GetParam().file + ".gguf";
@@ -189,6 +193,10 @@ class ArchStreams : public testing::TestWithParam<Model> {
     printf("%-20s %-55s worst NMSE %.1e\n", GetParam().file, GetParam().kind, worst_);
   }
 
+  Side& cpu() { return *cpu_; }
+  Side& device() { return *device_; }
+
+ private:
   std::unique_ptr<Side> cpu_;
   std::unique_ptr<Side> device_;
   double worst_ = 0;
@@ -271,10 +279,10 @@ TEST_P(ArchStreams, SaveAndRestore) {
     return s.restore(state, 1, 0) ? s.one_by_one(2, 1) : Rows{};
   });
   // The bytes are llama.cpp's: what one side saves, the other restores.
-  const auto from_cpu = cpu_->save(1, 0);
+  const auto from_cpu = cpu().save(1, 0);
   step("bytes of the CPU",
        [&](Side& s) { return s.restore(from_cpu, 0, 0) ? s.one_by_one(2, 0) : Rows{}; });
-  const auto from_device = device_->save(0, 0);
+  const auto from_device = device().save(0, 0);
   step("bytes of the device", [&](Side& s) {
     return s.restore(from_device, 3, 0) ? s.together({0, 3}, 2) : Rows{};
   });
@@ -290,8 +298,6 @@ TEST_P(ArchStreams, Clear) {
     });
   }
 }
-
-void PrintTo(const Model& model, std::ostream* out) { *out << model.file; }
 
 INSTANTIATE_TEST_SUITE_P(Models, ArchStreams, testing::ValuesIn(kModels), [](const auto& info) {
   std::string name = info.param.file;

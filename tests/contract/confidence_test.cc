@@ -88,7 +88,7 @@ TEST_P(ConfidenceOf, IsThatOfTheLogits) {
     // A decode of sequence 0 with a prompt of sequence 1: the first ubatch has one token of each.
     std::vector<BatchToken> mixed{{t[26], 26, 0, true}};
     for (int32_t i = 0; i < 12; ++i) {
-      mixed.push_back({t[static_cast<size_t>(30 + i)], i, 1, i == 11});
+      mixed.push_back({t[30 + static_cast<size_t>(i)], i, 1, i == 11});
     }
     ASSERT_TRUE(session.decode(mixed));
     note(0, 26, 0);
