@@ -260,6 +260,21 @@ TEST(Cache, VisibleTokensWithoutRowsAreRefused) {
   EXPECT_NE(done.error().find("sees 21 tokens but holds 1"), std::string::npos) << done.error();
 }
 
+// Another sequence's tokens hide those of the first, whose rows are then taken for removed.
+TEST(Cache, SequencesThatShareAStreamAreRefusedAfterEvictionToo) {
+  CacheOptions options = options_of("window");
+  options.params.budget = 40;
+  TinyContext context(options);
+  ASSERT_TRUE(context.step(0, 0, 100));
+  EXPECT_EQ(context.end(0, 0.5).evicted, 60 * kLayers);
+  std::vector<int32_t> others;
+  for (int32_t cell = 0; cell < 100; ++cell) others.push_back(cell);
+  ASSERT_TRUE(context.step(0, 100, 1, others));
+  Result<void> done = context.step(0, 101, 1);
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().find("sees 102 tokens but holds 62"), std::string::npos) << done.error();
+}
+
 TEST(Cache, ReportedBytesFollowRows) {
   CacheOptions options = options_of("window");
   options.params.budget = 128;
