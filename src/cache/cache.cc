@@ -22,7 +22,7 @@ Error out_of_memory(int32_t layer, int32_t stream, int64_t bytes) {
 Cache::Cache(const CacheConfig& config, Policy policy, const KvKernels& kernels)
     : config_(config), policy_(std::move(policy)), kernels_(&kernels) {
   if (evicts()) needs_ = policy_.needs();
-  streams_.resize(z(config.n_streams));
+  evicted_rows_.resize(z(config.n_streams));
   cell_masks_.resize(z(config.n_streams));
   slot_masks_.resize(z(config.n_streams));
 }
@@ -118,7 +118,7 @@ Result<void> Cache::check_visible(int32_t stream, const LayerCache& layer,
   const uint16_t* newest = mask.data + (mask.n_queries - 1) * mask.stride;
   int32_t n_visible = 0;
   for (int32_t c = 0; c < mask.n_cells; ++c) n_visible += newest[c] != kF16MinusInf ? 1 : 0;
-  const int64_t evicted = streams_[z(stream)].evicted_rows;
+  const int64_t evicted = evicted_rows_[z(stream)];
   const auto n_layers = static_cast<int64_t>(layers_.size());
   const int64_t known = layer.n_slots() + (evicted + n_layers - 1) / n_layers;
   if (n_visible <= known) return {};
@@ -266,7 +266,7 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
       }
       const int64_t n = evict(*rows, budget);
       record.evicted += n;
-      streams_[z(stream)].evicted_rows += n;
+      evicted_rows_[z(stream)] += n;
     }
     record.live_min = std::min(record.live_min, rows->n_slots());
     record.live_max = std::max(record.live_max, rows->n_slots());
@@ -280,7 +280,7 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
 
 void Cache::clear_stream(int32_t stream) {
   for (auto& [id, layer] : layers_) layer.streams[z(stream)].reset();
-  streams_[z(stream)] = {};
+  evicted_rows_[z(stream)] = 0;
 }
 
 void Cache::clear() {
@@ -295,7 +295,7 @@ Result<void> Cache::copy_layer(int32_t layer, int32_t from, int32_t to) {
   if (rows != nullptr && !layer_cache(layer, to).copy_from(*rows)) {
     return out_of_memory(layer, to, bytes().total());
   }
-  streams_[z(to)] = streams_[z(from)];
+  evicted_rows_[z(to)] = evicted_rows_[z(from)];
   return {};
 }
 
@@ -341,6 +341,6 @@ double Cache::live_tokens(int32_t stream) const {
   return n == 0 ? 0 : sum / n;
 }
 
-int64_t Cache::evicted_rows(int32_t stream) const { return streams_[z(stream)].evicted_rows; }
+int64_t Cache::evicted_rows(int32_t stream) const { return evicted_rows_[z(stream)]; }
 
 }  // namespace kvasir

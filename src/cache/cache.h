@@ -102,9 +102,6 @@ class Cache {
     std::vector<std::unique_ptr<LayerCache>> streams;
     std::vector<StepMass> masses;  // [n_streams], by arrival only
   };
-  struct Stream {
-    int64_t evicted_rows = 0;
-  };
 
   Cache(const CacheConfig& config, Policy policy, const KvKernels& kernels);
   Result<void> append(int32_t layer, int32_t stream, const TokenSpan& tokens, const RowsView& rows,
@@ -122,7 +119,7 @@ class Cache {
   PageArena arena_;
   std::map<int32_t, Layer> layers_;
   std::vector<std::unique_ptr<Rotator>> rotators_;  // one for each way of rotating
-  std::vector<Stream> streams_;
+  std::vector<int64_t> evicted_rows_;               // [n_streams]
   // [n_streams] each. Where slots are cells one view serves all layers of a step; else the view is
   // made anew for the layer at hand.
   std::vector<MaskView> cell_masks_, slot_masks_;

@@ -64,32 +64,33 @@ bool F16Tier::reserve(int32_t first, int32_t n) {
   return true;
 }
 
-void F16Tier::store_k(int32_t first, const RowsView& rows) {
+// Calls f(page, first slot in it, tokens, first of their rows) for each page of a run of slots.
+template <typename PageFn>
+void F16Tier::for_pages(int32_t first, const RowsView& rows, PageFn f) {
   for (int32_t done = 0; done < rows.n_rows;) {
-    const int32_t slot = first + done;
-    const int32_t in_page = slot % kPageSlots;
+    const int32_t in_page = (first + done) % kPageSlots;
     const int32_t n = std::min(rows.n_rows - done, kPageSlots - in_page);
-    std::byte* page = page_at(slot);
-    for (int32_t h = 0; h < geometry_.n_kv_heads; ++h) {
-      const float* data = rows.data + done * rows.stride + ptrdiff_t{h} * geometry_.head_dim_k;
-      kernels_->store_k(k_head(page, h), geometry_.head_dim_k, in_page, n, data, rows.stride);
-    }
+    f(page_at(first + done), in_page, n, rows.data + done * rows.stride);
     done += n;
   }
 }
 
-void F16Tier::store_v(int32_t first, const RowsView& rows) {
-  for (int32_t done = 0; done < rows.n_rows;) {
-    const int32_t slot = first + done;
-    const int32_t in_page = slot % kPageSlots;
-    const int32_t n = std::min(rows.n_rows - done, kPageSlots - in_page);
-    std::byte* page = page_at(slot);
+void F16Tier::store_k(int32_t first, const RowsView& rows) {
+  const int32_t d_k = geometry_.head_dim_k;
+  for_pages(first, rows, [&](std::byte* page, int32_t slot, int32_t n, const float* data) {
     for (int32_t h = 0; h < geometry_.n_kv_heads; ++h) {
-      const float* data = rows.data + done * rows.stride + ptrdiff_t{h} * geometry_.head_dim_v;
-      kernels_->store_v(v_head(page, h), geometry_.head_dim_v, in_page, n, data, rows.stride);
+      kernels_->store_k(k_head(page, h), d_k, slot, n, data + ptrdiff_t{h} * d_k, rows.stride);
     }
-    done += n;
-  }
+  });
+}
+
+void F16Tier::store_v(int32_t first, const RowsView& rows) {
+  const int32_t d_v = geometry_.head_dim_v;
+  for_pages(first, rows, [&](std::byte* page, int32_t slot, int32_t n, const float* data) {
+    for (int32_t h = 0; h < geometry_.n_kv_heads; ++h) {
+      kernels_->store_v(v_head(page, h), d_v, slot, n, data + ptrdiff_t{h} * d_v, rows.stride);
+    }
+  });
 }
 
 void F16Tier::read_k(int32_t slot, uint16_t* row) const {

@@ -70,6 +70,8 @@ class F16Tier {
   size_t bytes() const;
 
  private:
+  template <typename PageFn>
+  void for_pages(int32_t first, const RowsView& rows, PageFn f);
   std::byte* page_at(int32_t slot);
   uint16_t* k_head(std::byte* page, int32_t head) const;
   uint16_t* v_head(std::byte* page, int32_t head) const;

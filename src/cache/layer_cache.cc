@@ -37,8 +37,7 @@ bool LayerCache::append_k(const TokenSpan& tokens, const RowsView& rows) {
   if (rows.n_rows == 0) return true;
   if (placement_ == Placement::kByCell) return append_runs(tokens, rows, true);
 
-  const auto [low, high] = std::minmax_element(tokens.cells.begin(), tokens.cells.end());
-  drop_if(0, tokens.positions.front(), *low, *high, tokens.cells);
+  drop_replaced(tokens);
   first_pending_ = n_slots_;
   if (!rows_.reserve(n_slots_, rows.n_rows)) return false;
   rows_.store_k(n_slots_, rows);
@@ -67,44 +66,39 @@ bool LayerCache::reserve_cell(int32_t cell) {
   return rows_.reserve(cell, 1);
 }
 
-// Drops slots >= first that stand at or past `position` or whose cell is among `cells`.
-void LayerCache::drop_if(int32_t first, int32_t position, int32_t cell_low, int32_t cell_high,
-                         std::span<const int32_t> cells) {
-  const auto stays = [&](size_t slot) {
-    if (positions_[slot] >= position) return false;
-    const int32_t cell = cells_[slot];
-    return cell < cell_low || cell > cell_high ||
-           std::find(cells.begin(), cells.end(), cell) == cells.end();
-  };
-  auto slot = static_cast<size_t>(first);
+// The slots that stay, where `leaves` says who does not; the first hole and the survivors behind it
+// go to keep(). Returns how many left. What a prompt had looked at is then no longer what is there.
+template <typename Leaves>
+int32_t LayerCache::drop_where(Leaves leaves) {
+  size_t hole = 0;
   const auto n = static_cast<size_t>(n_slots_);
-  while (slot < n && stays(slot)) ++slot;
-  if (slot == n) return;
+  while (hole < n && !leaves(hole)) ++hole;
+  if (hole == n) return 0;
   ring_.clear();
   survivors_.clear();
-  for (size_t s = slot; s < n; ++s) {
-    if (stays(s)) survivors_.push_back(static_cast<int32_t>(s));
+  for (size_t slot = hole; slot < n; ++slot) {
+    if (!leaves(slot)) survivors_.push_back(static_cast<int32_t>(slot));
   }
-  keep(static_cast<int32_t>(slot), survivors_);
+  const auto dropped = static_cast<int32_t>(n - hole - survivors_.size());
+  keep(static_cast<int32_t>(hole), survivors_);
+  return dropped;
+}
+
+// Tokens at or past the first position that arrives, and those whose cell is written again.
+void LayerCache::drop_replaced(const TokenSpan& tokens) {
+  const auto [low, high] = std::minmax_element(tokens.cells.begin(), tokens.cells.end());
+  drop_where([&, low = *low, high = *high](size_t slot) {
+    if (positions_[slot] >= tokens.positions.front()) return true;
+    const int32_t cell = cells_[slot];
+    return cell >= low && cell <= high &&
+           std::find(tokens.cells.begin(), tokens.cells.end(), cell) != tokens.cells.end();
+  });
 }
 
 int32_t LayerCache::drop_hidden(const uint16_t* mask, int32_t n_cells) {
   assert(placement_ == Placement::kByArrival);
-  const auto hidden = [&](size_t slot) {
-    return cells_[slot] >= n_cells || mask[cells_[slot]] == kF16MinusInf;
-  };
-  size_t slot = 0;
-  const auto n = static_cast<size_t>(n_slots_);
-  while (slot < n && !hidden(slot)) ++slot;
-  if (slot == n) return 0;
-  ring_.clear();
-  survivors_.clear();
-  for (size_t s = slot; s < n; ++s) {
-    if (!hidden(s)) survivors_.push_back(static_cast<int32_t>(s));
-  }
-  const int32_t dropped = static_cast<int32_t>(n - slot - survivors_.size());
-  keep(static_cast<int32_t>(slot), survivors_);
-  return dropped;
+  return drop_where(
+      [&](size_t slot) { return cells_[slot] >= n_cells || mask[cells_[slot]] == kF16MinusInf; });
 }
 
 int32_t LayerCache::take_fresh() {

@@ -77,8 +77,9 @@ class LayerCache {
   size_t metadata_bytes() const;
 
  private:
-  void drop_if(int32_t first, int32_t position, int32_t cell_low, int32_t cell_high,
-               std::span<const int32_t> cells);
+  template <typename Leaves>
+  int32_t drop_where(Leaves leaves);
+  void drop_replaced(const TokenSpan& tokens);
   bool append_runs(const TokenSpan& tokens, const RowsView& rows, bool is_k);
 
   Placement placement_;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "device/backend.h"
+#include "device/claims.h"
 #include "device/device_state.h"
 #include "device/kv_buffer.h"
 #include "device/statistics.h"
