@@ -6,7 +6,20 @@
 #include <cmath>
 #include <limits>
 
+#include "cache/attention_call.h"
+
 namespace kvasir {
+
+using attention::attend_turned_page;
+using attention::Call;
+using attention::find_runs;
+using attention::page_args;
+using attention::Plan;
+using attention::RowRange;
+using attention::state_at;
+using attention::Unit;
+using attention::z;
+
 namespace {
 
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
@@ -15,20 +28,6 @@ constexpr int32_t kMinSplitPages = 4;  // pages that make a split worth its merg
 // Items that a call is cut into where the context is long enough. A constant, not the number of
 // threads: the cut decides the order of sums, and results must not depend on threads.
 constexpr int64_t kTargetItems = 32;
-
-size_t z(int64_t n) { return static_cast<size_t>(n); }
-
-// How a call is cut: units (stream, KV head, block of queries), each in n_splits ranges of pages.
-struct Plan {
-  int32_t n_kv_heads, head_dim_k, head_dim_v;
-  int32_t q_per_kv;  // query heads of a KV head
-  int32_t block;     // queries of a unit
-  int32_t n_blocks;
-  int32_t n_rows;  // block * q_per_kv
-  int32_t n_splits;
-  int64_t n_units;
-  int32_t padded_slots;  // row length of scores
-};
 
 Plan make_plan(const AttendArgs& args, std::span<const StreamRows> streams) {
   const LayerGeometry& g = streams[0].rows->rows().geometry();
@@ -50,19 +49,6 @@ Plan make_plan(const AttendArgs& args, std::span<const StreamRows> streams) {
       static_cast<int32_t>(std::clamp<int64_t>(wanted, 1, std::max(1, n_pages / kMinSplitPages)));
   return plan;
 }
-
-// One call's immutable context, shared by all items.
-struct Call {
-  const AttendArgs& args;
-  std::span<const StreamRows> streams;
-  const KvKernels& kernels;
-  const Plan& plan;
-  AttentionWorkspace& workspace;
-};
-
-struct Unit {
-  int32_t stream, head, first_query, n_queries;
-};
 
 Unit unit_of(const Call& call, int64_t index) {
   const int32_t block = static_cast<int32_t>(index % call.plan.n_blocks);
@@ -86,23 +72,6 @@ void fill_queries(const Call& call, const Unit& unit, AttentionWorkspace::Worker
   }
 }
 
-PageArgs page_args(const Call& call, const F16Tier& rows, const Unit& unit, int32_t page) {
-  PageArgs a{};
-  a.k = rows.k(page, unit.head);
-  a.v = rows.v(page, unit.head);
-  a.head_dim_k = call.plan.head_dim_k;
-  a.head_dim_v = call.plan.head_dim_v;
-  a.scale = call.args.scale;
-  a.soft_cap = call.args.soft_cap;
-  return a;
-}
-
-// Visible rows [begin, end) of a unit in a page, and their masks; empty if the page is hidden.
-struct RowRange {
-  int32_t begin, end;
-  bool any_mask;
-};
-
 RowRange visible_rows(const Call& call, const Unit& unit, int32_t page,
                       AttentionWorkspace::Worker& worker) {
   const MaskView& mask = *call.streams[z(unit.stream)].mask;
@@ -122,11 +91,6 @@ RowRange visible_rows(const Call& call, const Unit& unit, int32_t page,
   return {range.begin * g, range.end * g, range.any_mask};
 }
 
-SoftmaxState state_at(const SoftmaxState& state, int32_t row) {
-  return {state.m + row, state.s + row, state.acc + ptrdiff_t{row} * state.acc_stride,
-          state.acc_stride};
-}
-
 // One page whose rows all read the query as it is.
 void attend_plain_page(const Call& call, const Unit& unit, int32_t page, int32_t n_slots,
                        const RowRange& range, AttentionWorkspace::Worker& worker,
@@ -142,57 +106,6 @@ void attend_plain_page(const Call& call, const Unit& unit, int32_t page, int32_t
     a.slope = call.args.max_bias > 0 ? worker.slope.data() + begin : nullptr;
     a.scores = with_scores ? worker.scores.data() + begin : nullptr;
     call.kernels.attend_page(a, state_at(state, begin));
-  }
-}
-
-// The part of a run that lies in a page: turned queries, and a mask that hides the lane-aligned
-// neighbours that belong to other runs. Slots are counted in the page.
-void attend_run(const Call& call, const Unit& unit, int32_t page, const TurnRun& run,
-                const RowRange& range, AttentionWorkspace::Worker& worker,
-                const SoftmaxState& state, bool with_scores) {
-  const Rotator& rotator = *call.streams[z(unit.stream)].rotator;
-  const int32_t lane = run.first / kLaneSlots * kLaneSlots;  // where the kernel starts
-  PageArgs a = page_args(call, call.streams[z(unit.stream)].rows->rows(), unit, page);
-  a.k += ptrdiff_t{lane} * a.head_dim_k;
-  a.v += ptrdiff_t{lane} * a.head_dim_v;
-  a.n_slots = run.end - lane;
-  a.n_rows = 1;
-  for (int32_t r = range.begin; r < range.end; ++r) {
-    const float* q = worker.q[z(r)];
-    if (run.turn != nullptr) {
-      rotator.apply(run.turn, q, a.head_dim_k, worker.turned.data());
-      q = worker.turned.data();
-    }
-    const uint16_t* mask = worker.mask[z(r)];
-    uint16_t run_mask[kPageSlots];
-    for (int32_t i = lane; i < run.end; ++i) {
-      run_mask[i - lane] = i < run.first ? kF16MinusInf : (mask == nullptr ? uint16_t{0} : mask[i]);
-    }
-    const uint16_t* run_mask_row = run_mask;
-    float scores[kPageSlots];
-    float* scores_row = scores;
-    a.q = &q;
-    a.mask = &run_mask_row;
-    a.scores = with_scores ? &scores_row : nullptr;
-    call.kernels.attend_page(a, state_at(state, r));
-    if (with_scores) {
-      std::copy(scores + (run.first - lane), scores + (run.end - lane),
-                worker.scores[z(r)] + run.first);
-    }
-  }
-}
-
-void attend_turned_page(const Call& call, const Unit& unit, int32_t page, int32_t n_slots,
-                        const RowRange& range, AttentionWorkspace::Worker& worker,
-                        const SoftmaxState& state, bool with_scores) {
-  const int32_t base = page * kPageSlots;
-  const std::vector<TurnRun>& runs = call.workspace.runs[z(unit.stream)];
-  auto run = std::upper_bound(runs.begin(), runs.end(), base,
-                              [](int32_t slot, const TurnRun& r) { return slot < r.end; });
-  for (; run != runs.end() && run->first < base + n_slots; ++run) {
-    const TurnRun part{std::max(run->first - base, 0), std::min(run->end - base, n_slots),
-                       run->turn};
-    attend_run(call, unit, page, part, range, worker, state, with_scores);
   }
 }
 
@@ -332,25 +245,6 @@ void collect_mass(const Call& call, int32_t stream_index, ParallelFor& parallel)
                             stream.mass->mass.data() + first);
     }
   });
-}
-
-// Runs of slots with the same number of evicted tokens behind them.
-void find_runs(const AttendArgs& args, const StreamRows& stream, int32_t stream_index,
-               std::vector<TurnRun>& runs) {
-  runs.clear();
-  if (stream.rotator == nullptr || !stream.rotator->rotates() || stream.n_slots == 0) return;
-  const std::span<const int32_t> positions = stream.rows->positions();
-  const int32_t newest = args.positions[z(int64_t{stream_index + 1} * args.n_queries - 1)];
-  const int32_t offset = newest - (stream.n_slots - 1);
-  if (positions[0] - offset == 0) return;  // nothing was evicted: one run as it is
-  for (int32_t first = 0; first < stream.n_slots;) {
-    const int32_t shift = positions[z(first)] - first;
-    int32_t end = first + 1;
-    while (end < stream.n_slots && positions[z(end)] - end == shift) ++end;
-    const int32_t delta = shift - offset;
-    runs.push_back({first, end, delta == 0 ? nullptr : stream.rotator->prepare(delta)});
-    first = end;
-  }
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // The cache's attention against plain attention in double, over geometries, placements and chunks.
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "cache/cache.h"
 #include "cache/test_rows.h"
 
@@ -68,6 +70,13 @@ class Feeder {
     alibi_slopes(case_.max_bias, slopes);
     return case_.max_bias > 0 ? -double{slopes[static_cast<size_t>(head)]} * (query - token) : 0;
   }
+  std::vector<double> biases_of(int32_t query, const std::vector<int32_t>& tokens,
+                                int32_t head) const {
+    std::vector<double> biases(tokens.size());
+    std::transform(tokens.begin(), tokens.end(), biases.begin(),
+                   [&](int32_t token) { return bias(query, token, head); });
+    return biases;
+  }
   double scale() const { return 1 / std::sqrt(double(case_.geometry.head_dim_k)); }
   double sink(int32_t head) const {
     return sink_logits_.empty() ? kNoSink : double{sink_logits_[static_cast<size_t>(head)]};
@@ -106,7 +115,7 @@ class Feeder {
     args.soft_cap = case_.soft_cap;
     args.max_bias = case_.max_bias;
     args.sinks = sink_logits_.empty() ? nullptr : sink_logits_.data();
-    out_.assign(static_cast<size_t>(n * case_.n_heads * g.head_dim_v), -7.0F);
+    out_.assign(static_cast<size_t>(ptrdiff_t{n} * case_.n_heads * g.head_dim_v), -7.0F);
     args.out = out_.data();
     args.out_query = ptrdiff_t{case_.n_heads} * g.head_dim_v;
     args.out_head = g.head_dim_v;
@@ -121,8 +130,7 @@ class Feeder {
     double worst = 0;
     for (int32_t t = 0; t < n; ++t) {
       for (int32_t h = 0; h < case_.n_heads; ++h) {
-        std::vector<double> biases;
-        for (const int32_t token : tokens) biases.push_back(bias(first + t, token, h));
+        const std::vector<double> biases = biases_of(first + t, tokens, h);
         const PlainAttention expected =
             plain_attention(sequence_, tokens, biases, h / group, query(first + t, h), scale(),
                             case_.soft_cap, sink(h));
@@ -147,8 +155,8 @@ class Feeder {
 };
 
 std::vector<int32_t> up_to(int32_t n) {
-  std::vector<int32_t> tokens;
-  for (int32_t i = 0; i < n; ++i) tokens.push_back(i);
+  std::vector<int32_t> tokens(static_cast<size_t>(n));
+  std::iota(tokens.begin(), tokens.end(), 0);
   return tokens;
 }
 
@@ -235,8 +243,7 @@ TEST(Attention, StepMassIsTheMeanProbabilityOverHeads) {
       const int32_t group = c.n_heads / c.geometry.n_kv_heads;
       for (int32_t query = first + n - n_observed; query < first + n; ++query) {
         for (int32_t h = 0; h < c.n_heads; ++h) {
-          std::vector<double> biases;
-          for (int32_t t = 0; t < first + n; ++t) biases.push_back(feeder.bias(query, t, h));
+          const std::vector<double> biases = feeder.biases_of(query, up_to(first + n), h);
           const PlainAttention plain =
               plain_attention(feeder.sequence(), up_to(first + n), biases, h / group,
                               feeder.query(query, h), feeder.scale(), 0, feeder.sink(h));

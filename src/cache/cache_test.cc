@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <climits>
+#include <numeric>
 
 #include "cache/test_rows.h"
 
@@ -49,14 +50,14 @@ class TinyContext {
   // Positions [first, first + n) of a stream arrive in cells of the same numbers.
   Result<void> step(int32_t stream, int32_t first, int32_t n,
                     const std::vector<int32_t>& removed_cells = {}) {
-    std::vector<int32_t> tokens;
-    for (int32_t i = 0; i < n; ++i) tokens.push_back(first + i);
+    std::vector<int32_t> tokens(static_cast<size_t>(n));
+    std::iota(tokens.begin(), tokens.end(), first);
     const int32_t n_cells = std::min(cache_->config().n_cells, (first + n + 255) / 256 * 256);
-    std::vector<uint16_t> mask(static_cast<size_t>(n * n_cells), kF16MinusInf);
+    std::vector<uint16_t> mask(static_cast<size_t>(n) * static_cast<size_t>(n_cells), kF16MinusInf);
     for (int32_t t = 0; t < n; ++t) {
       std::fill_n(mask.begin() + ptrdiff_t{t} * n_cells, first + t + 1, uint16_t{0});
       for (const int32_t cell : removed_cells) {
-        mask[static_cast<size_t>(t * n_cells + cell)] = kF16MinusInf;
+        mask[static_cast<size_t>(ptrdiff_t{t} * n_cells + cell)] = kF16MinusInf;
       }
     }
     AttendArgs args;
@@ -82,7 +83,7 @@ class TinyContext {
       std::vector<float> q;
       for (int32_t t = 0; t < n; ++t) {
         for (int32_t h = 0; h < kHeads; ++h) {
-          const float* k = s.k_row((first + t) * 7 % 900) + (h % 2) * kGeometry.head_dim_k;
+          const float* k = s.k_row((first + t) * 7 % 900) + ptrdiff_t{h % 2} * kGeometry.head_dim_k;
           q.insert(q.end(), k, k + kGeometry.head_dim_k);
         }
       }
@@ -266,9 +267,9 @@ TEST(Cache, SequencesThatShareAStreamAreRefusedAfterEvictionToo) {
   options.params.budget = 40;
   TinyContext context(options);
   ASSERT_TRUE(context.step(0, 0, 100));
-  EXPECT_EQ(context.end(0, 0.5).evicted, 60 * kLayers);
-  std::vector<int32_t> others;
-  for (int32_t cell = 0; cell < 100; ++cell) others.push_back(cell);
+  EXPECT_EQ(context.end(0, 0.5).evicted, int64_t{60} * kLayers);
+  std::vector<int32_t> others(100);
+  std::iota(others.begin(), others.end(), 0);
   ASSERT_TRUE(context.step(0, 100, 1, others));
   Result<void> done = context.step(0, 101, 1);
   ASSERT_FALSE(done);
@@ -281,10 +282,10 @@ TEST(Cache, ReportedBytesFollowRows) {
   TinyContext context(options);
   const auto page = static_cast<int64_t>(PageArena::footprint(F16Page::bytes(kGeometry)));
   ASSERT_TRUE(context.step(0, 0, 640));
-  EXPECT_EQ(context.cache().bytes().rows / page, 10 * kLayers);
+  EXPECT_EQ(context.cache().bytes().rows / page, int64_t{10} * kLayers);
   context.end(0, 0.5);
   EXPECT_EQ(context.cache().bytes().rows / page, 3 * kLayers) << "two pages and a spare";
-  EXPECT_GE(context.cache().peak_bytes(), 10 * kLayers * page);
+  EXPECT_GE(context.cache().peak_bytes(), int64_t{10} * kLayers * page);
   context.cache().clear();
   EXPECT_EQ(context.cache().bytes().rows, 0);
 }
@@ -323,7 +324,7 @@ TEST(Cache, PositionsInTheCacheAreSlots) {
   }
   const Sequence& original = context.rows(kLayers - 1);
   for (int32_t h = 0; h < kHeads; ++h) {
-    const float* q = original.k_row(60 * 7 % 900) + (h % 2) * 16;
+    const float* q = original.k_row(60 * 7 % 900) + ptrdiff_t{h % 2} * 16;
     const auto expected = testing::plain_attention(
         turned, live, std::vector<double>(live.size(), 0.0), h / 2, q, 0.25, 0, testing::kNoSink);
     for (int32_t d = 0; d < 16; ++d) {
