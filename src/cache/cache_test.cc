@@ -70,7 +70,7 @@ class TinyContext {
     args.scale = 0.25F;
     args.positions = tokens;
     args.epoch = ++epoch_;
-    const size_t width = static_cast<size_t>(kHeads * kGeometry.head_dim_k);
+    const size_t width = static_cast<size_t>(kHeads) * static_cast<size_t>(kGeometry.head_dim_k);
     out_.resize(static_cast<size_t>(n) * width);
     for (int32_t l = 0; l < kLayers; ++l) {
       const Sequence& s = rows(l);
