@@ -103,19 +103,20 @@ target_compile_definitions(endless_test PRIVATE KVASIR_ARCH_MODELS="${_arch_mode
 add_test(NAME plugin_test
          COMMAND Python3::Interpreter ${_tests}/plugin/plugin_test.py
                  --bin ${KVASIR_LLAMA_DIR}/build/bin --plugin $<TARGET_FILE:ggml-kvasir>
-                 --model ${_models}/smollm2-f16.gguf)
+                 --kvasir $<TARGET_FILE:kvasir> --model ${_models}/smollm2-f16.gguf)
 set_tests_properties(plugin_test PROPERTIES LABELS slow TIMEOUT 600)
 
 # --- Without end, through the program ------------------------------------------------------------
-foreach(run slow:3000 long:20000)
+foreach(run slow:run:3000 slow:serve:1000 long:run:20000 long:serve:20000)
   string(REPLACE ":" ";" _run ${run})
   list(GET _run 0 _label)
-  list(GET _run 1 _tokens)
-  add_test(NAME endless_run_${_tokens}
+  list(GET _run 1 _front_end)
+  list(GET _run 2 _tokens)
+  add_test(NAME endless_${_front_end}_${_tokens}
            COMMAND Python3::Interpreter ${_tests}/contract/endless_run.py
                    --kvasir $<TARGET_FILE:kvasir> --model ${_models}/smollm2-q4_0.gguf
-                   --tokens ${_tokens})
-  set_tests_properties(endless_run_${_tokens} PROPERTIES LABELS ${_label} TIMEOUT 1800)
+                   --front-end ${_front_end} --tokens ${_tokens})
+  set_tests_properties(endless_${_front_end}_${_tokens} PROPERTIES LABELS ${_label} TIMEOUT 1800)
 endforeach()
 
 set_target_properties(kvasir_arch arch_streams memory_test budget_test confidence_test endless_test

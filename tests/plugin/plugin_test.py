@@ -1,4 +1,4 @@
-"""Stock llama.cpp programs with libggml-kvasir.so answer as they do without it.
+"""Stock programs with libggml-kvasir.so, and `kvasir` itself, answer as stock llama.cpp does.
 
 Greedy answers are compared token by token. Two exact implementations round differently, so answers
 may part, but only where the two best tokens are within 0.1 nats of each other; behind such a place
@@ -48,30 +48,30 @@ def require_kvasir(log, program):
         if line.startswith("kvasir-stats: "):
             json.loads(line.removeprefix("kvasir-stats: "))
             return
-    raise Failure(f"{program} did not use the plug-in; its log ends:\n{log[-2000:]}")
+    raise Failure(f"{program} did not use the device; its log ends:\n{log[-2000:]}")
 
 
-def complete(bin_dir, model, plugin, prompt):
-    command = [f"{bin_dir}/llama-completion", "-m", model, "-p", prompt, "-n", str(N_PREDICT),
+def complete(program, model, plugin, prompt):
+    command = [*program, "-m", model, "-p", prompt, "-n", str(N_PREDICT),
                "--temp", "0", "-no-cnv", "--no-display-prompt", "-t", "1", "-ub", "64", "-fa", "on"]
     done = subprocess.run(command, env=environment(plugin), stdin=subprocess.DEVNULL, timeout=300,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     log = done.stderr.decode(errors="replace")
     if done.returncode != 0:
-        raise Failure(f"llama-completion: exit code {done.returncode}\n{log[-2000:]}")
-    if plugin:
-        require_kvasir(log, "llama-completion")
+        raise Failure(f"{program}: exit code {done.returncode}\n{log[-2000:]}")
+    if plugin or "--kv-stats" in program:
+        require_kvasir(log, program)
     # The newline behind the answer is the program's own.
     return done.stdout.decode(errors="replace").removesuffix("\n\n").removesuffix("\n")
 
 
 class Server:
-    def __init__(self, bin_dir, model, plugin, log):
+    def __init__(self, program, model, plugin, log):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.url = f"http://127.0.0.1:{probe.getsockname()[1]}"
         port = self.url.rsplit(":", 1)[1]
-        command = [f"{bin_dir}/llama-server", "-m", model, "--host", "127.0.0.1", "--port", port,
+        command = [*program, "-m", model, "--host", "127.0.0.1", "--port", port,
                    "-np", "4", "--no-kv-unified", "-c", "2048", "-t", "1", "-ub", "64", "-fa", "on",
                    "--no-webui"]
         self.process = subprocess.Popen(command, env=environment(plugin), stdout=log, stderr=log)
@@ -86,12 +86,12 @@ class Server:
     def wait(self):
         for _ in range(600):
             if self.process.poll() is not None:
-                raise Failure(f"llama-server ended with {self.process.returncode}")
+                raise Failure(f"the server ended with {self.process.returncode}")
             with contextlib.suppress(urllib.error.URLError, ConnectionError):
                 self.request("/health")
                 return
             time.sleep(0.1)
-        raise Failure("llama-server did not become ready")
+        raise Failure("the server did not become ready")
 
     def answer(self, prompt):
         """Token texts with the margin of each over the runner-up, in nats."""
@@ -110,13 +110,13 @@ class Server:
             return self.process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            raise Failure("llama-server did not stop on SIGTERM") from None
+            raise Failure("the server did not stop on SIGTERM") from None
 
 
 @contextlib.contextmanager
-def serving(bin_dir, model, plugin):
+def serving(program, model, plugin=None):
     with tempfile.TemporaryFile() as log:
-        server = Server(bin_dir, model, plugin, log)
+        server = Server(program, model, plugin, log)
 
         def read_log():
             log.seek(0)
@@ -129,8 +129,8 @@ def serving(bin_dir, model, plugin):
             raise Failure(f"{failure}\nserver's log ends:\n{read_log()[-3000:]}") from None
         finally:
             server.stop()
-        if plugin:
-            require_kvasir(read_log(), "llama-server")
+        if plugin or "--kv-stats" in program:
+            require_kvasir(read_log(), program)
 
 
 def compare(name, reference, text):
@@ -151,23 +151,33 @@ def joined(answer):
     return "".join(token for token, _ in answer)
 
 
-def run(args):
-    plugin = os.path.abspath(args.plugin)
-    with serving(args.bin, args.model, None) as server:
-        stock = [server.answer(prompt) for prompt in PROMPTS]
+def compare_server(name, stock, args, program, plugin=None):
+    """Each prompt alone against stock, then all at once against each alone."""
     agreeing = []
-    with serving(args.bin, args.model, plugin) as server:
+    with serving(program, args.model, plugin) as server:
         alone = [server.answer(prompt) for prompt in PROMPTS]
         for index, answer in enumerate(alone):
-            agreeing.append(compare(f"llama-server, prompt {index}", stock[index], joined(answer)))
+            agreeing.append(compare(f"{name}, prompt {index}", stock[index], joined(answer)))
         with concurrent.futures.ThreadPoolExecutor(len(PROMPTS)) as pool:
             parallel = list(pool.map(server.answer, PROMPTS))
         for index, answer in enumerate(parallel):
-            agreeing.append(
-                compare(f"four requests at once, prompt {index}", alone[index], joined(answer)))
-    for index in (0, 3):
-        text = complete(args.bin, args.model, plugin, PROMPTS[index])
-        agreeing.append(compare(f"llama-completion, prompt {index}", stock[index], text))
+            agreeing.append(compare(f"{name}, four requests at once, prompt {index}", alone[index],
+                                    joined(answer)))
+    return agreeing
+
+
+def run(args):
+    plugin = os.path.abspath(args.plugin)
+    server, completion = [f"{args.bin}/llama-server"], [f"{args.bin}/llama-completion"]
+    kvasir = [args.kvasir, "serve", "--kv-stats"]
+    with serving(server, args.model) as stock_server:
+        stock = [stock_server.answer(prompt) for prompt in PROMPTS]
+    agreeing = compare_server("llama-server", stock, args, server, plugin)
+    agreeing += compare_server("kvasir serve", stock, args, kvasir)
+    for program, library in ((completion, plugin), ([args.kvasir, "run", "--kv-stats"], None)):
+        for index in (0, 3):
+            text = complete(program, args.model, library, PROMPTS[index])
+            agreeing.append(compare(f"{program[0]}, prompt {index}", stock[index], text))
     # If every answer parted at once, nothing was compared.
     if sum(agreeing) < N_PREDICT * len(agreeing) // 2:
         raise Failure(f"too little was compared: {agreeing} tokens of {N_PREDICT}")
@@ -178,6 +188,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", required=True, help="folder of stock llama.cpp programs")
     parser.add_argument("--plugin", required=True, help="libggml-kvasir.so")
+    parser.add_argument("--kvasir", required=True, help="the kvasir program")
     parser.add_argument("--model", required=True, help="a GGUF file")
     try:
         run(parser.parse_args())
