@@ -76,6 +76,20 @@ Error refused(const std::string& path, int code) {
   return Error{"--kv-trace " + path + ": cannot be opened for writing: " + std::strerror(code)};
 }
 
+// True if the regular file `path` ends inside a line, as a writer that was killed may leave it.
+bool ends_inside_a_line(const std::string& path) {
+  struct stat found;
+  if (::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode) || found.st_size == 0) {
+    return false;
+  }
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  char last = '\n';
+  const ssize_t n = ::pread(fd, &last, 1, found.st_size - 1);
+  ::close(fd);
+  return n == 1 && last != '\n';
+}
+
 }  // namespace
 
 TraceWriter::TraceWriter(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
@@ -96,6 +110,11 @@ TraceWriter::~TraceWriter() {
 Result<TraceWriter> TraceWriter::open(const std::string& path) {
   const int fd = ::open(path.c_str(), kAppend | O_CREAT, kNewFile);
   if (fd < 0) return refused(path, errno);
+  if (ends_inside_a_line(path) && ::write(fd, "\n", 1) != 1) {
+    const int code = errno;
+    ::close(fd);
+    return refused(path, code);
+  }
   return TraceWriter(path, fd);
 }
 

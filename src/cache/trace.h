@@ -8,9 +8,11 @@
 // with entropy, margin and p1 null. JSON knows no infinity: where no second token has a finite
 // logit, margin is null beside a c that is not. Numbers read back as the same value.
 //
-// A line goes out in one write(2) to a descriptor opened for appending, so a process that is killed
-// leaves complete lines and several writers of one file do not mix inside a line. An existing file
-// is continued. Thread safety: one thread at a time for each writer.
+// A line goes out in one write(2) to a descriptor opened for appending, so a process that ends
+// leaves complete lines and several writers of one file do not mix inside a line. SIGKILL alone can
+// cut the last line, where it crosses a page of the file: the kernel copies page by page. An
+// existing file is continued, on a line of its own. Thread safety: one thread at a time for each
+// writer.
 #pragma once
 
 #include <string>
