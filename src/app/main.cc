@@ -9,6 +9,7 @@
 #include "app/front_ends.h"
 #include "app/help.h"
 #include "app/models.h"
+#include "eval/eval.h"
 #include "eval/measure.h"
 
 namespace kvasir::app {
@@ -48,6 +49,7 @@ int dispatch(int argc, char** argv) {
   if (const FrontEnd* entry = find_front_end(name)) return run_front_end(*entry, args);
   if (name == "doctor") return doctor_command(args, process_env());
   if (name == "model") return model_command(args, process_env());
+  if (name == "eval") return eval::eval_command(args);
   if (name == "measure") return kvasir_measure(argc - 1, argv + 1);
   if (is_reserved(name)) {
     return refuse(name + ": not in this version; there is " + command_names());

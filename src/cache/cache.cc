@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/stopwatch.h"
+
 namespace kvasir {
 namespace {
 
@@ -94,6 +96,7 @@ LayerCache& Cache::layer_cache(int32_t layer, int32_t stream) {
 Result<void> Cache::append(int32_t layer, int32_t stream, const TokenSpan& tokens,
                            const RowsView& rows, bool is_k) {
   assert(stream >= 0 && stream < config_.n_streams);
+  const Stopwatch watch(times_.append);
   LayerCache& target = layer_cache(layer, stream);
   const bool ok = is_k ? target.append_k(tokens, rows) : target.append_v(tokens, rows);
   if (!ok) return out_of_memory(layer, stream, bytes().total());
@@ -129,6 +132,7 @@ Result<void> Cache::check_visible(int32_t stream, const LayerCache& layer,
 }
 
 Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
+  const Stopwatch watch(times_.attention);
   Layer& layer = layers_.at(args.layer);
   workspace_.streams.clear();
   for (int32_t i = 0; i < args.n_streams; ++i) {
@@ -196,6 +200,7 @@ void Cache::note_queries(Layer& layer, LayerCache& rows, int32_t index, const At
 // Folds what the step looked at into the ranker's state: the step's own mass after one token, the
 // mass of the newest queries after a prompt.
 void Cache::observe(Layer& layer, LayerCache& rows, int32_t stream, ParallelFor& parallel) {
+  const Stopwatch watch(times_.metadata);
   StepMass& mass = layer.masses[z(stream)];
   const bool one_token =
       rows.ring().n_pushed() <= 1 && mass.valid && mass.mass.size() == z(rows.n_slots());
@@ -210,6 +215,7 @@ void Cache::observe(Layer& layer, LayerCache& rows, int32_t stream, ParallelFor&
 int64_t Cache::evict(LayerCache& rows, int32_t budget) {
   const int32_t n = rows.n_slots();
   if (n <= budget) return 0;
+  const Stopwatch watch(times_.compaction);
   const int32_t first = std::min(policy_.sinks, n);
   const int32_t last = std::max(first, n - policy_.protect);
   const int32_t n_candidates = last - first;
@@ -342,5 +348,18 @@ double Cache::live_tokens(int32_t stream) const {
 }
 
 int64_t Cache::evicted_rows(int32_t stream) const { return evicted_rows_[z(stream)]; }
+
+std::vector<int32_t> Cache::layer_ids() const {
+  std::vector<int32_t> ids;
+  for (const auto& [id, layer] : layers_) ids.push_back(id);
+  return ids;
+}
+
+std::vector<int32_t> Cache::live_positions(int32_t stream, int32_t layer) const {
+  const LayerCache* rows = find(layer, stream);
+  if (rows == nullptr) return {};
+  const auto positions = rows->positions();
+  return {positions.begin(), positions.end()};
+}
 
 }  // namespace kvasir

@@ -40,6 +40,14 @@ struct CacheBytes {
   int64_t total() const { return rows + metadata + workspace; }
 };
 
+/// Nanoseconds spent so far in each part of the work, all streams and layers together.
+struct CacheTimes {
+  int64_t append = 0;      ///< storing rows
+  int64_t attention = 0;   ///< reading them
+  int64_t metadata = 0;    ///< folding attention mass into the ranker's state
+  int64_t compaction = 0;  ///< ranking, dropping, moving what stays
+};
+
 class Cache {
  public:
   /// Fails where make_policy fails.
@@ -93,6 +101,11 @@ class Cache {
   /// Live tokens of one stream, mean over the layers.
   double live_tokens(int32_t stream) const;
   int64_t evicted_rows(int32_t stream) const;
+  /// Positions of the live tokens of one layer of a stream, ascending; empty if it holds nothing.
+  std::vector<int32_t> live_positions(int32_t stream, int32_t layer) const;
+  /// The layers' numbers, ascending.
+  std::vector<int32_t> layer_ids() const;
+  const CacheTimes& times() const { return times_; }
 
  private:
   struct Layer {
@@ -125,6 +138,7 @@ class Cache {
   std::vector<MaskView> cell_masks_, slot_masks_;
   AttentionWorkspace workspace_;
   int64_t peak_bytes_ = 0;
+  CacheTimes times_;
   std::vector<float> scores_;       // scratch of evict
   std::vector<int32_t> order_;      // scratch of evict
   std::vector<int32_t> survivors_;  // scratch of evict

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cassert>
 #include <cstring>
+#include <mutex>
 #include <numeric>
 
 #include "device/device_state.h"
@@ -21,6 +22,17 @@ constexpr uint16_t kAbsent = 0x7E00;  // NaN: a row that the cache does not hold
 constexpr int64_t kCacheTensorDims = 3;
 
 std::atomic<int64_t> next_buffer_id{0};
+
+// The buffers that exist, by id; outlives those that are freed at exit.
+struct Living {
+  std::mutex mutex;
+  std::map<int64_t, KvBuffer*> buffers;
+};
+
+Living& living() {
+  static auto* instance = new Living();
+  return *instance;
+}
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
@@ -119,9 +131,26 @@ std::unique_ptr<KvBuffer> KvBuffer::reserve(size_t size) {
 }
 
 KvBuffer::KvBuffer(std::byte* base, size_t size)
-    : base_(base), size_(size), id_(next_buffer_id++), options_(current_options()) {}
+    : base_(base), size_(size), id_(next_buffer_id++), options_(current_options()) {
+  const std::lock_guard<std::mutex> lock(living().mutex);
+  living().buffers[id_] = this;
+}
+
+int64_t KvBuffer::next_id() { return next_buffer_id; }
+
+std::vector<KvBuffer*> KvBuffer::made_between(int64_t first, int64_t last) {
+  const std::lock_guard<std::mutex> lock(living().mutex);
+  std::vector<KvBuffer*> found;
+  const auto end = living().buffers.lower_bound(last);
+  for (auto it = living().buffers.lower_bound(first); it != end; ++it) found.push_back(it->second);
+  return found;
+}
 
 KvBuffer::~KvBuffer() {
+  {
+    const std::lock_guard<std::mutex> lock(living().mutex);
+    living().buffers.erase(id_);
+  }
   if (cache_ != nullptr) statistics().forget(id_);
   munmap(base_, size_);
 }

@@ -94,6 +94,10 @@ class KvBuffer {
   void decommit(void* data, size_t size);
 
   int64_t id() const { return id_; }
+  /// The id that the next buffer gets.
+  static int64_t next_id();
+  /// The living buffers with first <= id < last, by id.
+  static std::vector<KvBuffer*> made_between(int64_t first, int64_t last);
   /// How often clear() was called.
   int64_t n_clears() const { return n_clears_; }
 

@@ -77,6 +77,7 @@ void Statistics::note(int64_t cache_id, const Cache& cache, const StepRecord& re
   counts.n_layers = static_cast<int32_t>(cache.n_layers());
   counts.peak_bytes = cache.peak_bytes();
   counts.bytes = cache.bytes();
+  counts.times = cache.times();
   counts.streams.resize(z(cache.config().n_streams));
   StreamCounts& stream = counts.streams[z(record.stream)];
   ++stream.steps;
@@ -89,6 +90,11 @@ void Statistics::note(int64_t cache_id, const Cache& cache, const StepRecord& re
     counts.streams[z(s)].evicted_rows = cache.evicted_rows(s);
     counts.streams[z(s)].bytes = cache.bytes(s);
   }
+}
+
+void Statistics::add_confidence_time(int64_t cache_id, int64_t nanoseconds) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  caches_[cache_id].confidence_ns += nanoseconds;
 }
 
 void Statistics::reset(int64_t cache_id) {
@@ -105,6 +111,14 @@ void Statistics::forget(int64_t cache_id) {
 std::map<int64_t, CacheCounts> Statistics::snapshot() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return caches_;
+}
+
+std::vector<CacheCounts> Statistics::between(int64_t first, int64_t last) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<CacheCounts> counts;
+  const auto end = caches_.lower_bound(last);
+  for (auto it = caches_.lower_bound(first); it != end; ++it) counts.push_back(it->second);
+  return counts;
 }
 
 std::string Statistics::report() const {

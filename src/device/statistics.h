@@ -32,6 +32,8 @@ struct CacheCounts {
   int32_t n_layers = 0;
   int64_t peak_bytes = 0;
   CacheBytes bytes;
+  CacheTimes times;
+  int64_t confidence_ns = 0;  ///< time spent on logits rows; of the main cache only
   std::vector<StreamCounts> streams;
 };
 
@@ -41,10 +43,14 @@ class Statistics {
   void note(int64_t cache_id, const Cache& cache, const StepRecord& record);
   /// Starts the counts of a cache anew (the context was cleared: a warm-up ends so).
   void reset(int64_t cache_id);
+  /// Adds time spent on the confidence of steps of a cache.
+  void add_confidence_time(int64_t cache_id, int64_t nanoseconds);
   /// A cache is gone; its last counts stay for the report, its bytes no longer count as live.
   void forget(int64_t cache_id);
 
   std::map<int64_t, CacheCounts> snapshot() const;
+  /// Of the caches with first <= id < last alone, by id.
+  std::vector<CacheCounts> between(int64_t first, int64_t last) const;
 
   /// The report: lines for people, then one line `kvasir-stats: {json}`. Empty if nothing ran.
   std::string report() const;

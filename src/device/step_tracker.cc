@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cassert>
 
+#include "base/stopwatch.h"
 #include "device/device_state.h"
 #include "device/graph_walk.h"
 #include "device/statistics.h"
@@ -91,13 +92,21 @@ void StepTracker::end_with_logits(ggml_tensor* head) {
     if (token > entry.first) entry = {static_cast<int32_t>(token), row};
   }
   std::map<int32_t, Confidence> confidences;
+  int64_t nanoseconds = 0;
   const auto n_vocab = static_cast<int32_t>(head->ne[0]);
   for (const auto& [stream, entry] : newest) {
     if (entry.first < 0) continue;
+    const Stopwatch watch(nanoseconds);
     const auto* logits =
         reinterpret_cast<const float*>(static_cast<const std::byte*>(head->data) +
                                        entry.second * static_cast<int64_t>(head->nb[1]));
     confidences[stream] = confidence_of(kernels_->logit_sums(logits, n_vocab), n_vocab);
+  }
+  for (KvBuffer* buffer : buffers_) {
+    const Cache* cache = buffer->cache_if_made();
+    if (cache == nullptr || cache->config().dense) continue;
+    statistics().add_confidence_time(buffer->id(), nanoseconds);
+    break;
   }
   end_ubatch(confidences);
 }

@@ -1,6 +1,7 @@
 #include "eval/paired.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 
 #include "eval/statistics.h"
@@ -57,6 +58,19 @@ Result<PairedSamples> sample(Session& a, Session& b, std::span<const llama_token
 }
 
 }  // namespace
+
+void append_samples(std::vector<PairedSamples>& all, const std::vector<PairedSamples>& round) {
+  if (all.empty()) {
+    all = round;
+    return;
+  }
+  assert(all.size() == round.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    assert(all[i].depth == round[i].depth && all[i].is_prefill == round[i].is_prefill);
+    all[i].a.insert(all[i].a.end(), round[i].a.begin(), round[i].a.end());
+    all[i].b.insert(all[i].b.end(), round[i].b.begin(), round[i].b.end());
+  }
+}
 
 double tokens_per_second(const PairedSamples& samples, const std::vector<double>& seconds) {
   return samples.tokens / median(seconds);

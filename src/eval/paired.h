@@ -34,6 +34,10 @@ struct PairedSamples {
   std::vector<double> b;  ///< [repetitions] seconds
 };
 
+/// Adds the samples of a further round of the same plan to `all`. Requires: `all` is empty, or
+/// holds the same tests in the same order.
+void append_samples(std::vector<PairedSamples>& all, const std::vector<PairedSamples>& round);
+
 /// Median tokens per second of one side.
 double tokens_per_second(const PairedSamples& samples, const std::vector<double>& seconds);
 

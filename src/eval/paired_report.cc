@@ -2,7 +2,6 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "eval/statistics.h"
@@ -45,6 +44,14 @@ std::vector<AttentionTime> attention_time(const std::vector<PairedSamples>& all,
   return {};
 }
 
+bool is_steady(const std::vector<PairedSamples>& all, const PairedSamples& samples) {
+  constexpr double kWidest = 1.5;
+  const Ratio ratio = speed_ratio(samples);
+  if (ratio.high > kWidest * ratio.low) return false;
+  const auto attention = attention_time(all, samples);
+  return attention.empty() || (attention[0].a > 0 && attention[0].b > 0);
+}
+
 std::string to_markdown(const PairedSetup& setup, const std::vector<PairedSamples>& all) {
   std::string out = "model: " + setup.model + " (" + setup.description + ")\n";
   out += "cpu: " + setup.cpu + text(", %d threads, ubatch %d\n", setup.n_threads, setup.n_ubatch);
@@ -67,6 +74,10 @@ std::string to_markdown(const PairedSetup& setup, const std::vector<PairedSample
          std::to_string(all.empty() ? 0 : all[0].a.size()) +
          " pairs timed in turns. Attention: a chunk (pp) or a token (tg) beyond its cost at depth "
          "0.\n";
+  for (const auto& samples : all) {
+    if (is_steady(all, samples)) continue;
+    out += "Not steady: " + test_name(samples) + "; the machine was busy, repeat it.\n";
+  }
   if (setup.b_peak_bytes > 0) {
     out += text("Cache of %s: %.1f MB at its peak.\n", setup.b.c_str(),
                 static_cast<double>(setup.b_peak_bytes) / 1e6);
@@ -87,6 +98,7 @@ std::string to_json(const PairedSetup& setup, const std::vector<PairedSamples>& 
         {setup.b,
          {{"tokens_per_second", tokens_per_second(samples, samples.b)}, {"seconds", samples.b}}},
         {"ratio", {{"median", ratio.median}, {"min", ratio.low}, {"max", ratio.high}}},
+        {"steady", is_steady(all, samples)},
     };
     for (const auto& time : attention_time(all, samples)) {
       test["attention_ms"] = {{setup.a, time.a}, {setup.b, time.b}, {"ratio", time.ratio}};
@@ -104,16 +116,6 @@ std::string to_json(const PairedSetup& setup, const std::vector<PairedSamples>& 
       {"tests", std::move(tests)},
   };
   return json.dump(2) + "\n";
-}
-
-std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const size_t colon = line.find(": ");
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos)
-      return line.substr(colon + 2);
-  }
-  return "unknown";
 }
 
 }  // namespace kvasir::eval

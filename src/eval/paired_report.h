@@ -33,13 +33,14 @@ struct AttentionTime {
 std::vector<AttentionTime> attention_time(const std::vector<PairedSamples>& all,
                                           const PairedSamples& samples);
 
+/// False if the machine was too busy for these samples to say anything: pairs whose ratios differ
+/// by more than half, or a step that costs less at its depth than at depth 0.
+bool is_steady(const std::vector<PairedSamples>& all, const PairedSamples& samples);
+
 /// A Markdown table of medians with the setup above it.
 std::string to_markdown(const PairedSetup& setup, const std::vector<PairedSamples>& all);
 
 /// One JSON object with every sample, in seconds.
 std::string to_json(const PairedSetup& setup, const std::vector<PairedSamples>& all);
-
-/// The processor's name as the system gives it, or "unknown".
-std::string cpu_name();
 
 }  // namespace kvasir::eval

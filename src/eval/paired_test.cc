@@ -30,6 +30,15 @@ TEST(Ratio, IsTakenInsideThePair) {
   EXPECT_DOUBLE_EQ(speed_ratio(samples).median, 2);
 }
 
+TEST(Rounds, AddUpPairByPair) {
+  std::vector<PairedSamples> all;
+  append_samples(all, {decode_at(0, 1), decode_at(4096, 4)});
+  append_samples(all, {decode_at(0, 2), decode_at(4096, 8)});
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[1].a, (std::vector<double>{4, 12, 8, 8, 24, 16}));
+  EXPECT_EQ(all[1].b, (std::vector<double>{2, 6, 4, 4, 12, 8}));
+}
+
 TEST(TokensPerSecond, IsOfTheMedian) {
   const PairedSamples samples = decode_at(0, 1);
   EXPECT_DOUBLE_EQ(tokens_per_second(samples, samples.a), 5);
@@ -73,6 +82,21 @@ TEST(Report, TableHasALineForEachTest) {
                        "2.00 |\n"),
             std::string::npos)
       << table;
+}
+
+TEST(Report, SaysWhatABusyMachineSpoilt) {
+  const PairedSamples base = decode_at(0, 1);
+  const PairedSamples deep = decode_at(4096, 4);
+  EXPECT_TRUE(is_steady({base, deep}, deep));
+  EXPECT_EQ(to_markdown(PairedSetup{}, {base, deep}).find("Not steady"), std::string::npos);
+
+  PairedSamples hiccup = deep;
+  hiccup.a[0] *= 48;
+  EXPECT_FALSE(is_steady({base, hiccup}, hiccup));
+  const PairedSamples slow_base = decode_at(0, 5);
+  EXPECT_FALSE(is_steady({slow_base, deep}, deep)) << "deep costs less than depth 0";
+  EXPECT_NE(to_markdown(PairedSetup{}, {slow_base, deep}).find("Not steady: tg10 @ d4096"),
+            std::string::npos);
 }
 
 TEST(Plan, CountsFillingOnce) {

@@ -11,14 +11,12 @@
 #include <random>
 
 namespace kvasir::eval {
-namespace {
 
 namespace fs = std::filesystem;
 
-fs::path model_folder() {
-  const char* named = std::getenv("KVASIR_CACHE_DIR");
-  return fs::path(named != nullptr ? named : KVASIR_CACHE_DIR) / "models";
-}
+namespace {
+
+fs::path model_folder() { return cache_folder() / "models"; }
 
 Result<std::string> run(const char* command) {
   std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command, "r"), pclose);
@@ -34,6 +32,11 @@ Result<std::string> run(const char* command) {
 }
 
 }  // namespace
+
+fs::path cache_folder() {
+  const char* named = std::getenv("KVASIR_CACHE_DIR");
+  return named != nullptr ? named : KVASIR_CACHE_DIR;
+}
 
 Result<std::string> find_model(const std::string& path_or_name) {
   std::error_code ignored;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "llama.h"
 
 namespace kvasir::eval {
+
+/// Where fetched and built things lie: KVASIR_CACHE_DIR of the environment, or of the build.
+std::filesystem::path cache_folder();
 
 /// The path of a model given by path or by name: an existing file is taken as it is, a bare name
 /// means NAME.gguf in the folder of models. Fails with one line that lists the names found there.

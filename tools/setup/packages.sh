@@ -6,9 +6,10 @@
 packages=(
   git make g++ cmake ninja-build ccache  # compile
   python3 python3-pip ca-certificates    # fetch and unpack llama.cpp's source and the models
-  libhwy-dev libcli11-dev nlohmann-json3-dev
+  libhwy-dev libcli11-dev nlohmann-json3-dev libcpp-httplib-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   clang-format-14 clang-tidy-14          # lint
+  python3-numpy                          # second opinions in tests
   bible-kjv bible-kjv-text               # the long text that demo and evaluation read
 )
 

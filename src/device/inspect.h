@@ -1,0 +1,36 @@
+// What the caches of one context hold, for evaluations that drive contexts in this process.
+//
+// A context's caches are named by the marks taken before and after it was made. Not thread-safe: to
+// be called by the thread that drives the context, between two decodes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "device/statistics.h"
+
+namespace kvasir::device {
+
+/// A number above those of all KV buffers made so far.
+int64_t cache_mark();
+
+/// The KV buffers made between two marks.
+struct CacheRange {
+  int64_t first = 0;  ///< cache_mark() before the context was made
+  int64_t last = 0;   ///< and after it
+};
+
+/// Counts of the caches of a range that had a step, sliding-window ones too.
+std::vector<CacheCounts> counts_of(const CacheRange& range);
+
+/// How many times each position is live, over the layers that may lose tokens.
+struct LiveCounts {
+  int32_t n_layers = 0;
+  std::vector<int32_t> layers_of;  ///< [n_positions] layers that hold the position
+};
+
+/// Counts for positions [0, n_positions) of one stream. Caches that drop nothing are not counted;
+/// n_layers is 0 if there is no other.
+LiveCounts live_counts(const CacheRange& range, int32_t stream, int32_t n_positions);
+
+}  // namespace kvasir::device

@@ -1,0 +1,52 @@
+#include "eval/eval.h"
+
+#include <array>
+#include <cstdio>
+
+#include "eval/fidelity/fidelity_command.h"
+
+namespace kvasir::eval {
+namespace {
+
+struct Kind {
+  const char* name;
+  const char* text;
+  int (*run)(const std::vector<std::string>& args);
+};
+
+constexpr std::array kKinds = {
+    Kind{"fidelity", "next-token distributions against the full cache, token by token",
+         fidelity_command},
+};
+
+std::string help() {
+  std::string text =
+      "What a cache setting costs on your own model, against its full f16 cache in the same run.\n"
+      "\nUsage: kvasir eval KIND [options] [--kv-* flags] [--set \"NAME: --kv-* flags\"]...\n\n";
+  for (const Kind& kind : kKinds) {
+    char line[160];
+    std::snprintf(line, sizeof(line), "  %-12s %s\n", kind.name, kind.text);
+    text += line;
+  }
+  return text + "\n`kvasir eval KIND --help` shows the options of one.\n";
+}
+
+}  // namespace
+
+int eval_command(const std::vector<std::string>& args) {
+  const std::string name = args.empty() ? "--help" : args.front();
+  if (name == "--help" || name == "-h") {
+    std::fputs(help().c_str(), stdout);
+    return 0;
+  }
+  std::string names;
+  for (const Kind& kind : kKinds) {
+    if (name == kind.name) return kind.run({args.begin() + 1, args.end()});
+    names += (names.empty() ? "" : ", ") + std::string(kind.name);
+  }
+  std::fprintf(stderr, "kvasir eval: unknown kind '%s'; there is %s\n", name.c_str(),
+               names.c_str());
+  return 2;
+}
+
+}  // namespace kvasir::eval
