@@ -17,12 +17,16 @@ run_ctest() {
   ctest --test-dir "$1" -L "^$2\$" -j "$3" --output-on-failure --no-tests=error
 }
 
+# What tests alone need.
+set_up() { tools/setup/packages.sh test && tools/setup/python.sh; }
+
 fast=(run_ctest build fast "$(nproc)")
 case ${1:-all} in
   fast)
     stage "build" tools/build.sh release
     stage "fast tests" "${fast[@]}" ;;
   all | long)
+    stage "set-up of tests" set_up
     stage "build" tools/build.sh release
     stage "lint of changed files" tools/lint.sh
     stage "fast tests" "${fast[@]}"

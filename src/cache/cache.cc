@@ -4,6 +4,7 @@
 #include <cassert>
 #include <climits>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "base/stopwatch.h"
@@ -282,6 +283,23 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
   }
   if (n_live == 0) record.live_min = 0;
   record.live_mean = n_live == 0 ? 0 : live_sum / n_live;
+}
+
+void Cache::drop(int32_t stream, int32_t first, int32_t last) {
+  assert(evicts());
+  for (auto& [id, layer] : layers_) {
+    LayerCache* rows = layer.streams[z(stream)].get();
+    if (rows == nullptr) continue;
+    const auto positions = rows->positions();
+    const auto begin = std::lower_bound(positions.begin(), positions.end(), first);
+    const auto end = std::lower_bound(begin, positions.end(), last);
+    if (begin == end) continue;
+    const auto hole = static_cast<int32_t>(begin - positions.begin());
+    survivors_.resize(static_cast<size_t>(positions.end() - end));
+    std::iota(survivors_.begin(), survivors_.end(), static_cast<int32_t>(end - positions.begin()));
+    evicted_rows_[z(stream)] += end - begin;
+    rows->keep(hole, survivors_);
+  }
 }
 
 void Cache::clear_stream(int32_t stream) {

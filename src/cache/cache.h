@@ -81,6 +81,10 @@ class Cache {
   /// drops what is over. Adds what it did to `record` (live, bytes, budget, evicted).
   void end_step(int32_t stream, const StepState& step, ParallelFor& parallel, StepRecord& record);
 
+  /// Drops the live tokens of a stream at positions [first, last) from every layer, as a policy
+  /// would. For experiments. Requires: evicts().
+  void drop(int32_t stream, int32_t first, int32_t last);
+
   /// Forgets a stream, or everything.
   void clear_stream(int32_t stream);
   void clear();

@@ -33,4 +33,8 @@ struct LiveCounts {
 /// n_layers is 0 if there is no other.
 LiveCounts live_counts(const CacheRange& range, int32_t stream, int32_t n_positions);
 
+/// Drops the rows of positions [first, last) of one stream from the caches that may lose tokens, as
+/// if they had been evicted. For experiments.
+void drop_positions(const CacheRange& range, int32_t stream, int32_t first, int32_t last);
+
 }  // namespace kvasir::device

@@ -69,27 +69,37 @@ Statistics& statistics() {
   return *instance;
 }
 
-void Statistics::note(int64_t cache_id, const Cache& cache, const StepRecord& record) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  CacheCounts& counts = caches_[cache_id];
+// Everything but the steps.
+void Statistics::take(CacheCounts& counts, const Cache& cache) {
   counts.policy = cache.policy().name;
   counts.dense = cache.config().dense;
   counts.n_layers = static_cast<int32_t>(cache.n_layers());
-  counts.peak_bytes = cache.peak_bytes();
   counts.bytes = cache.bytes();
+  counts.peak_bytes = std::max(cache.peak_bytes(), counts.bytes.total());
   counts.times = cache.times();
   counts.streams.resize(z(cache.config().n_streams));
+  for (int32_t s = 0; s < cache.config().n_streams; ++s) {
+    counts.streams[z(s)].live_tokens = cache.live_tokens(s);
+    counts.streams[z(s)].evicted_rows = cache.evicted_rows(s);
+    counts.streams[z(s)].bytes = cache.bytes(s);
+  }
+}
+
+void Statistics::note(int64_t cache_id, const Cache& cache, const StepRecord& record) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  CacheCounts& counts = caches_[cache_id];
+  take(counts, cache);
   StreamCounts& stream = counts.streams[z(record.stream)];
   ++stream.steps;
   if (record.has_confidence && record.confidence.valid) {
     ++stream.n_confidence;
     stream.confidence_sum += record.confidence.c;
   }
-  for (int32_t s = 0; s < cache.config().n_streams; ++s) {
-    counts.streams[z(s)].live_tokens = cache.live_tokens(s);
-    counts.streams[z(s)].evicted_rows = cache.evicted_rows(s);
-    counts.streams[z(s)].bytes = cache.bytes(s);
-  }
+}
+
+void Statistics::refresh(int64_t cache_id, const Cache& cache) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  take(caches_[cache_id], cache);
 }
 
 void Statistics::add_confidence_time(int64_t cache_id, int64_t nanoseconds) {

@@ -43,6 +43,8 @@ class Statistics {
   void note(int64_t cache_id, const Cache& cache, const StepRecord& record);
   /// Starts the counts of a cache anew (the context was cleared: a warm-up ends so).
   void reset(int64_t cache_id);
+  /// Takes the state of a cache without counting a step.
+  void refresh(int64_t cache_id, const Cache& cache);
   /// Adds time spent on the confidence of steps of a cache.
   void add_confidence_time(int64_t cache_id, int64_t nanoseconds);
   /// A cache is gone; its last counts stay for the report, its bytes no longer count as live.
@@ -56,6 +58,8 @@ class Statistics {
   std::string report() const;
 
  private:
+  static void take(CacheCounts& counts, const Cache& cache);
+
   mutable std::mutex mutex_;
   std::map<int64_t, CacheCounts> caches_;
 };

@@ -3,7 +3,12 @@
 #include <array>
 #include <cstdio>
 
+#include "eval/agent_play/agent_command.h"
+#include "eval/answers/task_kinds.h"
 #include "eval/fidelity/fidelity_command.h"
+#include "eval/premise/premise_command.h"
+#include "eval/report_command.h"
+#include "eval/run/eval_command.h"
 
 namespace kvasir::eval {
 namespace {
@@ -17,6 +22,16 @@ struct Kind {
 constexpr std::array kKinds = {
     Kind{"fidelity", "next-token distributions against the full cache, token by token",
          fidelity_command},
+    Kind{"needle", "a value hidden in a text, by length and depth", needle_command},
+    Kind{"ruler", "RULER's thirteen tasks", ruler_command},
+    Kind{"kvretrieval", "values of random keys, several questions on one context",
+         kvretrieval_command},
+    Kind{"manyshot", "a classification learnt from examples in the context", manyshot_command},
+    Kind{"dataset", "LongBench, SCBench and AIME files on disk", dataset_command},
+    Kind{"agent", "tasks on a web shop and form site, page after page", agent_command},
+    Kind{"premise", "does confidence tell what a step would lose?", premise_command},
+    Kind{"report", "one page with plots from results", report_command},
+    Kind{"compare", "two results side by side", compare_command},
 };
 
 std::string help() {
@@ -39,6 +54,7 @@ int eval_command(const std::vector<std::string>& args) {
     std::fputs(help().c_str(), stdout);
     return 0;
   }
+  EvalCommand::set_page_writer(write_page);
   std::string names;
   for (const Kind& kind : kKinds) {
     if (name == kind.name) return kind.run({args.begin() + 1, args.end()});

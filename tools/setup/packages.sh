@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
 # Installs those of Debian's packages that the build, the tests and the tools need and that are not
 # there. With all of them there, it neither needs the network nor root.
+#   packages.sh [test]   test: what only `make test` needs, too
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(
   git make g++ cmake ninja-build ccache  # compile
   python3 python3-pip ca-certificates    # fetch and unpack llama.cpp's source and the models
-  libhwy-dev libcli11-dev nlohmann-json3-dev libcpp-httplib-dev
-  libgtest-dev libgmock-dev libbenchmark-dev
+  libhwy-dev libcli11-dev nlohmann-json3-dev libcurl4-openssl-dev
+  libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev libssl-dev
+  libjs-vega                             # figures of evaluation reports
   clang-format-14 clang-tidy-14          # lint
-  python3-numpy                          # second opinions in tests
   bible-kjv bible-kjv-text               # the long text that demo and evaluation read
 )
+case ${1:-} in
+  '') ;;
+  test) packages+=(chromium) ;;  # looks at the pages of `kvasir eval`
+  *) refuse "packages.sh: found '$1', expected nothing or: test" ;;
+esac
 
 command -v dpkg-query >/dev/null ||
   die "found no dpkg-query, expected Debian 12; install by hand what corresponds to: ${packages[*]}"

@@ -16,6 +16,8 @@ namespace {
 
 constexpr int kSchema = 1;
 
+EvalCommand::WritePage page_writer = nullptr;
+
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const auto& word : words) {
@@ -87,6 +89,9 @@ std::optional<int> EvalCommand::parse(std::vector<std::string> args) {
                       kUsage);
     }
   }
+  if (!html_path_.empty() && page_writer == nullptr) {
+    return complain("--html is not available here", kUsage);
+  }
   auto settings = make_settings(request_);
   if (!settings) return complain(settings.error(), kUsage);
   settings_ = std::move(settings.value());
@@ -151,7 +156,11 @@ Json EvalCommand::head(double seconds) const {
 int EvalCommand::finish(RunFile& file, const Json& result) const {
   auto written = file.finish(result);
   if (!written) return complain(written.error(), kFailed);
-  return 0;
+  if (html_path_.empty()) return 0;
+  auto page = page_writer(html_path_, std::span(&result, 1), {kind_});
+  return page ? 0 : complain(page.error(), kFailed);
 }
+
+void EvalCommand::set_page_writer(WritePage write_page) { page_writer = write_page; }
 
 }  // namespace kvasir::eval

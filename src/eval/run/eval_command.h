@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,9 +57,14 @@ class EvalCommand {
   /// The fields that every result has; after load().
   Json head(double seconds) const;
 
-  /// Writes the result where --json and --html say. Returns an exit code, after a line on stderr
-  /// if it is not 0.
+  /// Writes the result where --json and --html say. Returns an exit
+  /// code, after a line on stderr if it is not 0.
   int finish(RunFile& file, const Json& result) const;
+
+  /// How a page is made; set once by the program. Without it --html is refused.
+  using WritePage = Result<void> (*)(const std::string& path, std::span<const Json> results,
+                                     const std::vector<std::string>& names);
+  static void set_page_writer(WritePage write_page);
 
  private:
   std::string kind_;

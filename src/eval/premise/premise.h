@@ -1,0 +1,39 @@
+// CONF-KV's premise: a model that is sure of its next token does not miss its recent past.
+//
+// At steps of a text read token by token, the newest tokens before the current one are hidden and
+// the shift of the next-token distribution, KL(whole || hidden), is set against the confidence of
+// the whole one (arXiv 2605.24786, premise test: 256 tokens, Pearson's r). Knows sessions; prints
+// nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "eval/run/kv_session.h"
+
+namespace kvasir::eval {
+
+struct PremisePlan {
+  std::vector<llama_token> tokens;
+  int32_t prefix = 0;  ///< given as a prompt; more than `hidden`
+  int32_t every = 1;   ///< steps between two measured ones
+  int32_t hidden = 256;
+  std::vector<double> temperatures = {1};  ///< at which c is taken too; 0: the limit, c = 1
+  int32_t n_points() const;
+};
+
+struct PremisePoint {
+  int32_t position = 0;
+  double kl = 0;  ///< nats, at temperature 1
+  double c = 0, entropy = 0, p1 = 0, margin = 0;
+  std::vector<double> c_at;  ///< [temperatures]
+};
+
+/// Measures every `every`-th step. `model` was loaded onto the device. Fails with one line.
+Result<std::vector<PremisePoint>> run_premise(std::shared_ptr<llama_model> model,
+                                              const SessionParams& params, const PremisePlan& plan,
+                                              const std::function<void()>& on_point);
+
+}  // namespace kvasir::eval

@@ -1,0 +1,151 @@
+"""`kvasir eval` as a user calls it: results, pages, interruption, and what is refused."""
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ARGS = None
+WINDOW = ["--set", "window: --kv-policy window --kv-budget 100"]
+NEEDLE = ["needle", "-t", "1", "--length", "300", "--depth", "10,90", "--samples", "1", "--essay",
+          "noise", *WINDOW]
+
+
+def run(*args, cwd=None):
+    return subprocess.run([ARGS.kvasir, "eval", *args], capture_output=True, text=True, check=False,
+                          cwd=cwd, stdin=subprocess.DEVNULL)
+
+
+class Program(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def load(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return json.load(file)
+
+    def ok(self, *args):
+        done = run(*args, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, f"{args}\n{done.stdout}\n{done.stderr}")
+        return done.stdout
+
+    def refused(self, expected, *args, code=2):
+        done = run(*args, cwd=self.folder)
+        self.assertEqual(done.returncode, code, f"{args}\n{done.stderr}")
+        lines = [x for x in done.stderr.splitlines() if x.startswith("kvasir")]
+        self.assertEqual(len(lines), 1, done.stderr)
+        self.assertIn(expected, lines[0])
+
+    def test_needle_is_found_by_the_full_cache_and_lost_by_a_window(self):
+        out = self.ok(*NEEDLE, "--json", "n.json", "--html", "n.html")
+        self.assertIn("window", out)
+        result = self.load("n.json")
+        scores = {(s["setting"], s["tags"]["depth"]): s["score"] for s in result["samples"]}
+        self.assertEqual(scores[("full", 10)], 1)
+        self.assertEqual(scores[("full", 90)], 1)
+        self.assertEqual(scores[("window", 10)], 0)
+        self.assertEqual([f["to_wrong"] >= 1 for f in result["flips"]], [True])
+        self.assertGreater(os.path.getsize(self.path("n.html")), 100_000)
+        self.ok("report", "n.json", "--html", "again.html")
+        self.assertGreater(os.path.getsize(self.path("again.html")), 100_000)
+        compared = self.ok("compare", "n.json", "n.json")
+        self.assertIn("window", compared)
+        self.refused("exists and is not overwritten", *NEEDLE, "--json", "n.json")
+
+    def test_goes_on_after_an_interruption(self):
+        command = [ARGS.kvasir, "eval", *NEEDLE, "--json", "n.json"]
+        process = subprocess.Popen(command, cwd=self.folder, stderr=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL)
+        partial = self.path("n.json.partial")
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and process.poll() is None:
+            if os.path.exists(partial):
+                with open(partial, "rb") as file:
+                    if file.read().count(b"\n") >= 2:
+                        break
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        with open(partial, "rb") as file:
+            before = file.read().splitlines()
+        self.assertGreaterEqual(len(before), 2)
+        self.assertFalse(os.path.exists(self.path("n.json")))
+        self.refused("belongs to another run", *NEEDLE, "--question-first", "--json", "n.json")
+        self.ok(*NEEDLE, "--json", "n.json")
+        result = self.load("n.json")
+        self.assertEqual(len(result["samples"]), 4)
+        first = json.loads(before[1])["entry"][0]
+        self.assertIn(first, result["samples"], "what was done is kept, its seconds too")
+        self.assertFalse(os.path.exists(partial))
+
+    def test_other_kinds_answer(self):
+        for kind in (["ruler", "--task", "niah_single_1,vt", "--essay", "noise"],
+                     ["kvretrieval", "--questions", "2"], ["manyshot", "--questions", "2"]):
+            self.ok(*kind, "-t", "1", "--length", "600", "--samples", "1", "--json",
+                    f"{kind[0]}.json")
+            result = self.load(f"{kind[0]}.json")
+            self.assertEqual({s["status"] for s in result["samples"]}, {"ok"}, kind)
+            self.assertEqual(len(result["samples"]), 2)
+        turns = self.load("kvretrieval.json")["samples"]
+        self.assertEqual([t["n_context"] for t in turns], [turns[0]["n_context"]] * 2)
+
+    def test_data_sets_on_disk(self):
+        for name, file in (("longbench", "longbench.jsonl"), ("scbench", "scbench_kv.jsonl"),
+                           ("aime", "aime.jsonl")):
+            self.ok("dataset", "-t", "1", "--format", name, "--file",
+                    os.path.join(ARGS.samples, file), "--limit", "2", "--max-new-tokens", "8",
+                    "--json", f"{name}.json")
+            for sample in self.load(f"{name}.json")["samples"]:
+                self.assertEqual(sample["status"], "ok", sample)
+        with open(self.path("bad.jsonl"), "w", encoding="utf-8") as bad:
+            bad.write('{"input": "x"}\n')
+        self.refused("bad.jsonl:1", "dataset", "--format", "longbench", "--file", "bad.jsonl")
+
+    def test_agent_plays(self):
+        self.ok("agent", "-t", "1", "-m", "smollm2-q4_0", "--task", "information", "--samples", "1",
+                "--page-tokens", "600,1200", "--set", "window: --kv-policy window --kv-budget 64",
+                "--json", "a.json")
+        full, window = self.load("a.json")["samples"]
+        self.assertEqual(full["score"], 1, full)
+        self.assertEqual(full["facts_lost"], 0)
+        self.assertGreater(window["facts_lost"], 0)
+        self.assertLess(window["bytes"], full["bytes"] / 2)
+
+    def test_premise_has_its_correlations(self):
+        self.ok("premise", "-t", "1", "--tokens", "80", "--prefix", "40", "--hidden", "20",
+                "--every", "4", "--json", "p.json", "--html", "p.html")
+        signals = [c["signal"] for c in self.load("p.json")["correlations"]]
+        self.assertEqual(signals[:4], ["c", "entropy", "p1", "margin"])
+
+    def test_what_is_wrong_is_named(self):
+        self.refused("unknown kind 'nonsense'", "nonsense")
+        self.refused("no setting to compare", "fidelity")
+        self.refused("nonsense", "fidelity", "--kv-policy", "nonsense")
+        self.refused("--prefix 9: expected less than --tokens 8", "fidelity", "--kv-policy",
+                     "window", "--kv-budget", "64", "--tokens", "8", "--prefix", "9")
+        self.refused("cannot read the text /nonexistent", "fidelity", "--kv-policy", "window",
+                     "--kv-budget", "64", "--text", "/nonexistent")
+        self.refused("no model 'nonsense'", "needle", "-m", "nonsense")
+        self.refused("--kind: ", "needle", "--kind", "nonsense")
+        self.refused("--task 'nonsense': expected all, niah_single_1", "ruler", "--task", "nonsense")
+        self.refused("/nonexistent.json", "report", "/nonexistent.json", "--html", "x.html")
+        self.refused("--page-tokens: page lengths 5 to 9", "agent", "--page-tokens", "5,9")
+        self.refused("'ftp://x'", "agent", "--player", "endpoint", "--endpoint", "ftp://x",
+                     "--endpoint-model", "m")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kvasir", required=True)
+    parser.add_argument("--samples", required=True)
+    ARGS, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
