@@ -1,6 +1,6 @@
 # Every target sets up what it needs by itself; the work is in tools/.
 
-.PHONY: build test test-fast test-long lint demo bench clean help
+.PHONY: build test test-fast test-long lint demo report report-full bench clean help
 
 build: ## fetch and build what is missing, then Kvasir into build/
 	@tools/build.sh release
@@ -19,6 +19,12 @@ lint: ## clang-format and clang-tidy on all files
 
 demo: build ## what Kvasir does, on the default model
 	@tools/demo.sh
+
+report: build ## the evaluation of the default model: main tables and one page (a quarter of an hour)
+	@tools/report.sh
+
+report-full: build ## the same with sweeps, RULER, the agent and a second model (hours)
+	@tools/report.sh full
 
 bench: build ## the micro-benchmarks, one JSON line a case
 	@tools/bench.sh

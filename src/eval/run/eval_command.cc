@@ -54,7 +54,7 @@ EvalCommand::EvalCommand(std::string kind, const std::string& about, const std::
   app_.add_option("--set", request_.sets,
                   "a setting: \"NAME: --kv-policy window --kv-budget 256\"; repeat for more");
   app_.add_option("--sweep", request_.sweeps,
-                  "each setting once for each value: --kv-tau=0.5,0.7,0.9");
+                  "each setting once for each value: kv-tau=0.5,0.7,0.9");
   app_.add_option("--json", json_path_, "write the result here; a run that stopped goes on");
   app_.add_option("--html", html_path_, "write a page with plots here");
   app_.add_flag("-v,--verbose", verbose_, "llama.cpp's log");

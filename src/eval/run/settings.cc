@@ -37,10 +37,11 @@ Result<Setting> parse_set(const std::string& text, const CacheOptions& base) {
   return setting;
 }
 
-// "--kv-tau=0.5,0.7" -> flag and values.
+// "kv-tau=0.5,0.7" -> flag and values; the flag may have its dashes, too.
 Result<std::vector<std::string>> sweep_values(const std::string& sweep, std::string& flag) {
   const size_t equals = sweep.find('=');
   flag = sweep.substr(0, equals);
+  if (flag.rfind("kv-", 0) == 0) flag.insert(0, "--");
   std::vector<std::string> values;
   std::string rest = equals == std::string::npos ? "" : sweep.substr(equals + 1);
   while (!rest.empty()) {
@@ -49,7 +50,7 @@ Result<std::vector<std::string>> sweep_values(const std::string& sweep, std::str
     rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
   }
   if (values.empty() || flag.rfind("--kv-", 0) != 0) {
-    return Error{"--sweep '" + sweep + "': expected a flag with values, --kv-tau=0.5,0.7,0.9"};
+    return Error{"--sweep '" + sweep + "': expected a flag with values, kv-tau=0.5,0.7,0.9"};
   }
   return values;
 }

@@ -23,7 +23,7 @@ struct SettingRequest {
   CacheOptions base;                ///< --kv-* flags beside the others
   bool base_given = false;          ///< whether there were any
   std::vector<std::string> sets;    ///< --set "NAME: --kv-x V ...", on top of the base
-  std::vector<std::string> sweeps;  ///< --sweep "--kv-x=A,B,C": each set once for each value
+  std::vector<std::string> sweeps;  ///< --sweep kv-x=A,B,C: each set once for each value
 };
 
 /// The reference and what is asked for, in order. Without sets the base alone is one, named

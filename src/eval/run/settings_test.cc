@@ -41,7 +41,7 @@ TEST(Settings, SetsStandOnTheBase) {
 TEST(Settings, SweepsMultiply) {
   SettingRequest request;
   request.sets = {"conf: --kv-policy conf --kv-budget 128"};
-  request.sweeps = {"--kv-tau=0.5,0.9", "--kv-alpha=0,1"};
+  request.sweeps = {"kv-tau=0.5,0.9", "--kv-alpha=0,1"};
   EXPECT_EQ(names(request), (Names{"full", "conf tau=0.5 alpha=0", "conf tau=0.5 alpha=1",
                                    "conf tau=0.9 alpha=0", "conf tau=0.9 alpha=1"}));
 }
