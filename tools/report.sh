@@ -28,7 +28,7 @@ conf256=(--set "conf 128/256: --kv-policy conf --kv-high 128 --kv-low 256")
 conf512=(--set "conf 256/512: --kv-policy conf --kv-high 256 --kv-low 512")
 all=("${window256[@]}" "${window512[@]}" "${conf256[@]}" "${conf512[@]}")
 # What the confidence gate, recency and attention are worth alone, at one budget.
-parts=(--set "fixed 256: --kv-policy conf --kv-high 256 --kv-low 256"
+parts=(--set "fixed 128: --kv-policy conf --kv-high 128 --kv-low 128"
        --set "recency: --kv-policy conf --kv-high 128 --kv-low 256 --kv-alpha 0"
        --set "attention: --kv-policy conf --kv-high 128 --kv-low 256 --kv-alpha 1")
 

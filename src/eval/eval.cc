@@ -7,6 +7,7 @@
 #include "eval/answers/task_kinds.h"
 #include "eval/fidelity/fidelity_command.h"
 #include "eval/premise/premise_command.h"
+#include "eval/report/results.h"
 #include "eval/report_command.h"
 #include "eval/run/eval_command.h"
 
@@ -54,7 +55,7 @@ int eval_command(const std::vector<std::string>& args) {
     std::fputs(help().c_str(), stdout);
     return 0;
   }
-  EvalCommand::set_page_writer(write_page);
+  EvalCommand::set_writers(write_page, check_result);
   std::string names;
   for (const Kind& kind : kKinds) {
     if (name == kind.name) return kind.run({args.begin() + 1, args.end()});

@@ -62,11 +62,16 @@ Result<void> write_page(const std::string& path, std::span<const Json> results,
   if (std::filesystem::exists(path, ignored)) {
     return Error{path + " exists and is not overwritten; name another file or remove it"};
   }
-  std::ofstream out(path, std::ios::binary);
+  const std::string fresh = path + ".new";
+  std::ofstream out(fresh, std::ios::binary);
   out << page.value();
   out.close();
-  if (!out) return Error{"cannot write " + path + ": " + std::strerror(errno)};
-  return {};
+  std::error_code failed;
+  if (out) std::filesystem::rename(fresh, path, failed);
+  if (out && !failed) return {};
+  const std::string reason = failed ? failed.message() : std::strerror(errno);
+  std::filesystem::remove(fresh, ignored);
+  return Error{"cannot write " + path + ": " + reason};
 }
 
 int report_command(const std::vector<std::string>& args) {

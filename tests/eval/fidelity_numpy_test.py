@@ -47,10 +47,19 @@ def main():
     args = parser.parse_args()
     failures = []
     with tempfile.TemporaryDirectory() as folder:
-        run(args.kvasir, folder, "--json", "a.json", "--dump", "rows", "--reference", "ref")
+        run(args.kvasir, folder, "--json", "a.json", "--dump", "rows")
         run(args.kvasir, folder, "--json", "b.json", "--reference", "ref")
+        run(args.kvasir, folder, "--json", "c.json", "--reference", "ref")
         results = [json.load(open(os.path.join(folder, name), encoding="utf-8"))
-                   for name in ("a.json", "b.json")]
+                   for name in ("a.json", "b.json", "c.json")]
+        for written, read in zip(results[1]["sets"], results[2]["sets"]):
+            for field in ("kl", "same_top", "ppl", "curve"):
+                same = [[{k: v for k, v in x.items() if k != "bytes"} for x in one[field]]
+                        if field == "curve" else one[field] for one in (written, read)]
+                if same[0] != same[1]:
+                    failures.append(f"{read['name']}: {field} differs when the reference is read")
+            if read["kv"]["bytes_full"] != written["kv"]["bytes_full"] or not read["kv"]["bytes_full"]:
+                failures.append(f"{read['name']}: bytes_full is lost")
         rows = os.path.join(folder, "rows")
         reference = load(rows, "full")
         next_tokens = numpy.load(os.path.join(rows, "next_tokens.npy"))

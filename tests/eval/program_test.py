@@ -80,12 +80,34 @@ class Program(unittest.TestCase):
         self.assertGreaterEqual(len(before), 2)
         self.assertFalse(os.path.exists(self.path("n.json")))
         self.refused("belongs to another run", *NEEDLE, "--question-first", "--json", "n.json")
+        self.refused("belongs to another run", *NEEDLE, "--kind", "word", "--json", "n.json")
         self.ok(*NEEDLE, "--json", "n.json")
         result = self.load("n.json")
         self.assertEqual(len(result["samples"]), 4)
         first = json.loads(before[1])["entry"][0]
         self.assertIn(first, result["samples"], "what was done is kept, its seconds too")
         self.assertFalse(os.path.exists(partial))
+
+    def test_a_question_counts_once(self):
+        data = os.path.join(ARGS.samples, "aime.jsonl")
+        with open(data, encoding="utf-8") as file:
+            first, second = (json.loads(file.readline()) for _ in range(2))
+        for name, problem in (("a", first), ("b", second)):
+            problem.pop("id", None)
+            problem.pop("ID", None)
+            with open(self.path(f"{name}.jsonl"), "w", encoding="utf-8") as file:
+                file.write(json.dumps(problem) + "\n")
+        self.ok("dataset", "-t", "1", "--format", "aime", "--file", "a.jsonl", "--file", "b.jsonl",
+                "--file", "a.jsonl", "--max-new-tokens", "4", "--json", "d.json")
+        samples = self.load("d.json")["samples"]
+        self.assertEqual(len(samples), 2, "two problems, one of them given twice")
+        self.assertNotEqual(samples[0]["id"], samples[1]["id"])
+        self.assertNotEqual(samples[0]["references"], samples[1]["references"])
+
+    def test_bytes_that_are_no_text(self):
+        self.ok(*NEEDLE[:-1], os.fsdecode(b"\xff: --kv-policy window --kv-budget 64"), "--json",
+                "u.json")
+        self.assertEqual(self.load("u.json")["settings"][1]["name"], "\ufffd")
 
     def test_other_kinds_answer(self):
         for kind in (["ruler", "--task", "niah_single_1,vt", "--essay", "noise"],
@@ -128,6 +150,15 @@ class Program(unittest.TestCase):
 
     def test_what_is_wrong_is_named(self):
         self.refused("unknown kind 'nonsense'", "nonsense")
+        self.refused("--question-first with --same-context", *NEEDLE, "--question-first",
+                     "--same-context")
+        self.refused("greedy answers are all the same", "dataset", "--format", "aime", "--file",
+                     os.path.join(ARGS.samples, "aime.jsonl"), "--seeds", "2")
+        self.refused("not in range", "agent", "--threshold", "nan")
+        self.refused("cannot write /nonexistent/x.html", *NEEDLE, "--html", "/nonexistent/x.html")
+        self.refused("name the same file", *NEEDLE, "--html", "x", "--json", "x")
+        self.refused("would write a_b.npy twice", "fidelity", "--tokens", "40", "--dump", "rows",
+                     "--set", "a b: --kv-policy none", "--set", "a_b: --kv-policy none")
         self.refused("no setting to compare", "fidelity")
         self.refused("nonsense", "fidelity", "--kv-policy", "nonsense")
         self.refused("--prefix 9: expected less than --tokens 8", "fidelity", "--kv-policy",

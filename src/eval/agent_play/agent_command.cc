@@ -1,5 +1,6 @@
 #include "eval/agent_play/agent_command.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -46,7 +47,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--threshold", flags.threshold,
                  "oracle: share of a fact's tokens and layers that must be held")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_between(0, 1))
       ->capture_default_str();
   app.add_option("--page-tokens", flags.page_tokens, "shortest and longest page")
       ->delimiter(',')
@@ -64,6 +65,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--endpoint-key", flags.endpoint.key_variable,
                  "environment variable that holds the key");
   app.add_option("--endpoint-timeout", flags.endpoint.timeout_seconds, "seconds of one reply")
+      ->check(number_between(0.001, 86400))
       ->capture_default_str();
 }
 
@@ -149,18 +151,20 @@ class AgentJob {
     return {};
   }
 
+  Json protocol() const {
+    Json json = {{"player", flags_.player},           {"threshold", flags_.threshold},
+                 {"most_tokens", flags_.most_tokens}, {"page_tokens", flags_.page_tokens},
+                 {"max_steps", flags_.max_steps},     {"max_new_tokens", flags_.max_new_tokens}};
+    if (endpoint_ != nullptr) {
+      json["endpoint"] = flags_.endpoint.address;
+      json["endpoint_model"] = flags_.endpoint.model;
+    }
+    return json;
+  }
+
   Json identity() const {
     Json json = command_.identity();
-    json["agent"] = {kinds_,
-                     flags_.samples,
-                     flags_.player,
-                     flags_.threshold,
-                     flags_.most_tokens,
-                     flags_.page_tokens,
-                     flags_.max_steps,
-                     flags_.max_new_tokens,
-                     flags_.endpoint.address,
-                     flags_.endpoint.model};
+    json["agent"] = {{"tasks", kinds_}, {"samples", flags_.samples}, {"protocol", protocol()}};
     return json;
   }
 
@@ -171,7 +175,8 @@ class AgentJob {
       for (const std::string& kind : kinds_) {
         for (int32_t seed = 1; seed <= flags_.samples; ++seed) {
           const std::string key = setting.name + "/" + kind + "/" + std::to_string(seed);
-          if (file.find(key) == nullptr) {
+          const Json* found = file.find(key);
+          if (found == nullptr || found->value("status", "error") == "error") {
             auto done = play(setting, kind, seed, key, file);
             if (!done) return done;
           }
@@ -191,14 +196,17 @@ class AgentJob {
 
  private:
   Result<void> find_tasks() {
-    std::string known = "all";
-    for (const TaskKind& kind : task_kinds()) known += ", " + std::string(kind.name);
+    std::string known = "expected all";
+    for (const TaskKind& kind : task_kinds()) known.append(", ").append(kind.name);
     for (const std::string& name : flags_.tasks) {
-      const size_t before = kinds_.size();
+      bool known_name = false;
       for (const TaskKind& kind : task_kinds()) {
-        if (name == "all" || name == kind.name) kinds_.emplace_back(kind.name);
+        const bool asked = name == "all" || name == kind.name;
+        known_name = known_name || asked;
+        const bool fresh = std::find(kinds_.begin(), kinds_.end(), kind.name) == kinds_.end();
+        if (asked && fresh) kinds_.emplace_back(kind.name);
       }
-      if (kinds_.size() == before) return Error{"--task '" + name + "': expected " + known};
+      if (!known_name) return Error{("--task '" + name + "': ").append(known)};
     }
     return {};
   }
@@ -264,7 +272,7 @@ class AgentJob {
 };
 
 // Means over the episodes of each setting, below the table of scores.
-void print_means(const EvalCommand& command, const std::vector<Json>& entries) {
+void print_means(const EvalCommand& command, const Json& entries) {
   std::printf("\n%-16s %8s %8s %12s %10s %10s\n", "setting", "success", "turns", "facts lost",
               "MiB end", "MiB peak");
   for (const Setting& setting : command.settings()) {
@@ -287,6 +295,18 @@ void print_means(const EvalCommand& command, const std::vector<Json>& entries) {
   }
 }
 
+void print(const EvalCommand& command, const Json& result) {
+  const Json& entries = result.at("samples");
+  std::fputs(score_table(result.at("scores"), result.at("flips")).c_str(), stdout);
+  print_means(command, entries);
+  for (const Json& entry : entries) {
+    if (entry.at("status") == "ok") continue;
+    std::printf("not finished: %s: %s\n", entry.at("id").get<std::string>().c_str(),
+                entry.at("error").get<std::string>().c_str());
+    break;
+  }
+}
+
 }  // namespace
 
 int agent_command(const std::vector<std::string>& args) {
@@ -298,29 +318,18 @@ int agent_command(const std::vector<std::string>& args) {
   AgentJob job(command, flags);
   auto prepared = job.prepare();
   if (!prepared) return command.complain(prepared.error(), kUsage);
-  auto file = RunFile::open(command.json_path(), job.identity());
-  if (!file) return command.complain(file.error(), kUsage);
-  const auto began = std::chrono::steady_clock::now();
-  auto done = job.run(file.value());
-  if (!done) return command.complain(done.error(), kFailed);
-  const double seconds =
-      file.value().seconds_before() +
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  const auto entries = job.entries(file.value());
-  Json result = command.head(seconds);
-  result["player"] = flags.player;
-  result["samples"] = entries;
-  result["scores"] = score_entries(entries, {});
-  result["flips"] = flip_entries(entries, command.settings().front().name);
-  std::fputs(score_table(result["scores"], result["flips"]).c_str(), stdout);
-  print_means(command, entries);
-  for (const Json& entry : entries) {
-    if (entry.at("status") == "ok") continue;
-    std::printf("not finished: %s: %s\n", entry.at("id").get<std::string>().c_str(),
-                entry.at("error").get<std::string>().c_str());
-    break;
-  }
-  return command.finish(file.value(), result);
+  const auto result_of = [&](const RunFile& file, double seconds) {
+    const auto entries = job.entries(file);
+    Json result = command.head(seconds);
+    result["protocol"] = job.protocol();
+    result["samples"] = entries;
+    result["scores"] = score_entries(entries, {});
+    result["flips"] = flip_entries(entries, command.settings().front().name);
+    return result;
+  };
+  return command.carry_out(
+      job.identity(), [&](RunFile& file) { return job.run(file); }, result_of,
+      [&](const Json& result) { print(command, result); });
 }
 
 }  // namespace kvasir::eval

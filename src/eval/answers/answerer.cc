@@ -94,6 +94,12 @@ Result<Answerer::Prompt> Answerer::fitting_prompt(const Sample& sample) const {
     prompt.context = truncate_middle(prompt.context, static_cast<size_t>(room));
     prompt.n_needed = options_.most_tokens;
   }
+  for (size_t i = 0; i < prompt.questions.size(); ++i) {
+    if (!prompt.questions[i].empty()) continue;
+    return Error{"question " + std::to_string(i + 1) +
+                 " has no text, expected some after the context"};
+  }
+  if (prompt.context.empty()) return Error{"the context is empty"};
   if (options_.question_first && !prompt.questions.empty()) {
     auto& first = prompt.questions.front();
     prompt.context.insert(prompt.context.end(), first.begin(), first.end() - 1);
@@ -160,7 +166,7 @@ std::vector<Answer> Answerer::answer(const Setting& setting, const Sample& sampl
   auto prompt = fitting_prompt(sample);
   const Prompt none;
   Turns turns(*this, setting, prompt ? prompt.value() : none, on_tokens);
-  AnswerStatus status = AnswerStatus::kSkipped;
+  AnswerStatus status = AnswerStatus::kSkipped;  // what does not fit
   Result<void> done = prompt ? Result<void>{} : Error{prompt.error()};
   for (size_t i = 0; i < answers.size(); ++i) {
     const auto start = Clock::now();

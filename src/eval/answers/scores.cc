@@ -55,7 +55,7 @@ void add_to_group(const Json& sample, const std::vector<std::string>& tags,
   }
   const Json head = {
       {"setting", sample.at("setting")}, {"task", sample.at("task")}, {"tags", chosen}};
-  Group& group = groups.at(head.dump());
+  Group& group = groups.at(dump_json(head));
   group.head = head;
   group.scores.push_back(sample.at("score"));
   group.bytes += sample.at("bytes").get<double>();
@@ -123,7 +123,7 @@ Json score_entries(std::span<const Json> samples,
 
 Json flip_entries(std::span<const Json> samples, const std::string& reference) {
   const auto key_of = [](const Json& sample) {
-    return Json{sample.at("task"), sample.at("id"), sample.at("question")}.dump();
+    return dump_json({sample.at("task"), sample.at("id"), sample.at("question")});
   };
   std::map<std::string, bool> right;
   for (const Json& sample : samples) {
@@ -136,7 +136,7 @@ Json flip_entries(std::span<const Json> samples, const std::string& reference) {
     const auto before = right.find(key_of(sample));
     if (!is_ok(sample) || sample.at("setting") == reference || before == right.end()) continue;
     const Json head = {{"setting", sample.at("setting")}, {"task", sample.at("task")}};
-    Json& entry = flips.at(head.dump());
+    Json& entry = flips.at(dump_json(head));
     if (entry.is_null()) {
       entry = head;
       entry.update({{"n", 0}, {"to_wrong", 0}, {"to_right", 0}});
@@ -154,8 +154,8 @@ Json flip_entries(std::span<const Json> samples, const std::string& reference) {
 std::string score_table(const Json& scores, const Json& flips) {
   char line[256];
   std::string out;
-  std::snprintf(line, sizeof(line), "%-16s %-16s %-23s %4s %6s %14s %7s %6s\n", "setting", "task",
-                "group", "n", "score", "95 % interval", "MiB", "flips");
+  std::snprintf(line, sizeof(line), "%-22s %-14s %-23s %4s %6s %10s %7s %7s\n", "setting", "task",
+                "group", "n", "score", "95 %", "MiB", "flips");
   out += line;
   for (const Json& score : scores) {
     std::string tags;
@@ -173,9 +173,9 @@ std::string score_table(const Json& scores, const Json& flips) {
       }
     }
     char interval[32];
-    std::snprintf(interval, sizeof(interval), "%.1f to %.1f", 100 * score.at("low").get<double>(),
+    std::snprintf(interval, sizeof(interval), "%.0f to %.0f", 100 * score.at("low").get<double>(),
                   100 * score.at("high").get<double>());
-    std::snprintf(line, sizeof(line), "%-16.16s %-16.16s %-23.23s %4d %6.1f %14s %7.1f %6s\n",
+    std::snprintf(line, sizeof(line), "%-22.22s %-14.14s %-23.23s %4d %6.1f %10s %7.1f %7s\n",
                   score.at("setting").get<std::string>().c_str(),
                   score.at("task").get<std::string>().c_str(), tags.c_str(),
                   score.at("n").get<int>(), 100 * score.at("mean").get<double>(), interval,

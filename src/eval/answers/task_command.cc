@@ -1,7 +1,8 @@
 #include "eval/answers/task_command.h"
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
+#include <set>
 
 #include "eval/answers/scores.h"
 #include "eval/progress.h"
@@ -19,22 +20,72 @@ struct Unit {
   }
 };
 
+// Everything that an answer or its score depends on, in one number.
+class Digest {
+ public:
+  void add(std::string_view text) {
+    mix(std::to_string(text.size()));
+    mix(text);
+  }
+  uint64_t value() const { return hash_; }
+
+ private:
+  void mix(std::string_view text) {  // FNV-1a
+    for (const char c : text) hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  }
+  uint64_t hash_ = 1469598103934665603ULL;
+};
+
+uint64_t digest_of(const Sample& sample) {
+  Digest digest;
+  for (const std::string_view text :
+       {std::string_view(sample.task), std::string_view(sample.id),
+        std::string_view(sample.instructions), std::string_view(sample.context)}) {
+    digest.add(text);
+  }
+  digest.add(dump_json(sample.tags) + (sample.chat ? "chat" : "plain"));
+  for (const Question& question : sample.questions) {
+    digest.add(dump_json({question.id, question.text, question.answer_prefix, question.references,
+                          question.classes, question.metric, question.max_new_tokens,
+                          question.first_line_only}));
+  }
+  return digest.value();
+}
+
+Json protocol_of(const AskFlags& flags) {
+  return {{"question", flags.question_first ? "compressed with the context" : "after compression"},
+          {"same_context", flags.same_context},
+          {"cut_middle", flags.cut_middle},
+          {"most_tokens", flags.most_tokens},
+          {"temperature", flags.temperature},
+          {"top_p", flags.top_p},
+          {"seeds", flags.seeds}};
+}
+
 Json identity_of(const EvalCommand& command, const AskFlags& flags,
                  const std::vector<Sample>& samples) {
-  uint64_t hash = 1469598103934665603ULL;
-  const auto mix = [&](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  };
-  for (const Sample& sample : samples) {
-    for (const auto& text : {sample.task, sample.id, sample.instructions, sample.context})
-      mix(text);
-    for (const Question& question : sample.questions) mix(question.text);
-  }
+  Digest digest;
+  for (const Sample& sample : samples) digest.add(std::to_string(digest_of(sample)));
   Json json = command.identity();
-  json["samples"] = hash;
-  json["ask"] = {flags.question_first, flags.same_context, flags.cut_middle, flags.most_tokens,
-                 flags.temperature,    flags.top_p,        flags.seeds};
+  json["samples"] = digest.value();
+  json["ask"] = protocol_of(flags);
   return json;
+}
+
+// Samples that are asked for twice are asked once; others of the same id get a number.
+std::vector<Sample> distinct(const std::vector<Sample>& samples) {
+  std::vector<Sample> all;
+  std::set<uint64_t> seen;
+  std::set<std::pair<std::string, std::string>> ids;
+  for (const Sample& sample : samples) {
+    if (!seen.insert(digest_of(sample)).second) continue;
+    Sample one = sample;
+    for (int n = 2; !ids.insert({one.task, one.id}).second; ++n) {
+      one.id = sample.id + "#" + std::to_string(n);
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
 }
 
 // Samples of several sampling seeds say so.
@@ -45,6 +96,13 @@ Sample with_seed(const Sample& sample, uint32_t seed, bool several) {
     copy.tags["sampling_seed"] = seed;
   }
   return copy;
+}
+
+// An entry without errors; others are tried again by a run that goes on.
+bool is_done(const Json* entries) {
+  if (entries == nullptr || !entries->is_array()) return false;
+  return std::none_of(entries->begin(), entries->end(),
+                      [](const Json& e) { return e.value("status", "error") == "error"; });
 }
 
 class SampleRun {
@@ -60,15 +118,16 @@ class SampleRun {
     }
   }
 
-  Result<void> run(std::shared_ptr<llama_model> model, const AnswerOptions& base, RunFile& file) {
+  Result<void> run(const std::shared_ptr<llama_model>& model, const AnswerOptions& base,
+                   RunFile& file) {
     auto first = Answerer::make(model, base);
     if (!first) return Error{first.error()};
     double left = 0;
-    for (const Unit& unit : units_) left += file.find(unit.key()) ? 0 : 1;
+    for (const Unit& unit : units_) left += is_done(file.find(unit.key())) ? 0 : 1;
     if (left == 0) return {};
     Progress progress(left);
     for (const Unit& unit : units_) {
-      if (file.find(unit.key()) != nullptr) continue;
+      if (is_done(file.find(unit.key()))) continue;
       AnswerOptions options = base;
       options.seed = unit.seed;
       auto answerer = Answerer::make(model, options);
@@ -119,6 +178,7 @@ AnswerOptions answer_options(const EvalCommand& command, const AskFlags& flags) 
 }
 
 void print(const Json& result) {
+  std::printf("question %s\n\n", result.at("protocol").at("question").get<std::string>().c_str());
   std::fputs(score_table(result.at("scores"), result.at("flips")).c_str(), stdout);
   int not_ok = 0;
   std::string why;
@@ -148,10 +208,10 @@ void add_ask_flags(CLI::App& app, AskFlags& flags, bool sampling) {
       ->check(CLI::Range(16, 1 << 24));
   if (!sampling) return;
   app.add_option("--temperature", flags.temperature, "0: greedy")
-      ->check(CLI::Range(0.0, 10.0))
+      ->check(number_between(0, 10))
       ->capture_default_str();
   app.add_option("--top-p", flags.top_p, "with a temperature")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_between(0, 1))
       ->capture_default_str();
   app.add_option("--seeds", flags.seeds, "answers to each question, seeds 1 to N")
       ->check(CLI::Range(1, 1 << 16))
@@ -160,6 +220,17 @@ void add_ask_flags(CLI::App& app, AskFlags& flags, bool sampling) {
 
 int run_samples(EvalCommand& command, const AskFlags& flags, const MakeSamples& make_samples,
                 const std::vector<std::vector<std::string>>& groups) {
+  if (flags.question_first && flags.same_context) {
+    return command.complain(
+        "--question-first with --same-context is not available: only the first "
+        "question can be in the context",
+        kUsage);
+  }
+  if (flags.seeds > 1 && flags.temperature == 0) {
+    return command.complain("--seeds " + std::to_string(flags.seeds) +
+                                ": greedy answers are all the same; give a --temperature",
+                            kUsage);
+  }
   auto model = command.load();
   if (!model) return command.complain(model.error(), kUsage);
   const AnswerOptions options = answer_options(command, flags);
@@ -167,23 +238,20 @@ int run_samples(EvalCommand& command, const AskFlags& flags, const MakeSamples& 
   if (!answerer) return command.complain(answerer.error(), kFailed);
   auto samples = make_samples(answerer.value().counter());
   if (!samples) return command.complain(samples.error(), kUsage);
-  auto file = RunFile::open(command.json_path(), identity_of(command, flags, samples.value()));
-  if (!file) return command.complain(file.error(), kUsage);
-
-  const auto began = std::chrono::steady_clock::now();
+  samples = distinct(samples.value());
   SampleRun run(command, flags, samples.value());
-  auto done = run.run(model.value(), options, file.value());
-  if (!done) return command.complain(done.error(), kFailed);
-  const double seconds =
-      file.value().seconds_before() +
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  const std::vector<Json> entries = run.entries(file.value());
-  Json result = command.head(seconds);
-  result["samples"] = entries;
-  result["scores"] = score_entries(entries, groups);
-  result["flips"] = flip_entries(entries, command.settings().front().name);
-  print(result);
-  return command.finish(file.value(), result);
+  const auto result_of = [&](const RunFile& file, double seconds) {
+    const std::vector<Json> entries = run.entries(file);
+    Json result = command.head(seconds);
+    result["protocol"] = protocol_of(flags);
+    result["samples"] = entries;
+    result["scores"] = score_entries(entries, groups);
+    result["flips"] = flip_entries(entries, command.settings().front().name);
+    return result;
+  };
+  return command.carry_out(
+      identity_of(command, flags, samples.value()),
+      [&](RunFile& file) { return run.run(model.value(), options, file); }, result_of, print);
 }
 
 }  // namespace kvasir::eval

@@ -115,9 +115,9 @@ Result<std::vector<std::string>> ruler_names(const RulerFlags& flags) {
     } else if (std::find(all.begin(), all.end(), name) != all.end()) {
       names.push_back(name);
     } else {
-      std::string known = "all";
-      for (const std::string& one : all) known += ", " + one;
-      return Error{"--task '" + name + "': expected " + known};
+      std::string known = "': expected all";
+      for (const std::string& one : all) known.append(", ").append(one);
+      return Error{("--task '" + name).append(known)};
     }
   }
   return names;
@@ -239,7 +239,7 @@ int needle_command(const std::vector<std::string>& args) {
   command.app()
       .add_option("--depth", flags.depths, "per cent of the text before the needle, a list")
       ->delimiter(',')
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(number_between(0, 100))
       ->capture_default_str();
   command.app()
       .add_option("--kind", flags.kinds, "number, word, uuid, digits64; a list")

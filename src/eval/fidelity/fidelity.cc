@@ -50,7 +50,7 @@ Result<WholeRows> collect_rows(KvSession& kv, const FidelityPlan& plan, const On
   auto done = stream(
       kv.session(), plan, [](int32_t) {},
       [&](int32_t row, std::span<const float> logits) {
-        rows.add(logits, plan.tokens[static_cast<size_t>(plan.prefix + row)]);
+        rows.add(logits, plan.tokens[static_cast<size_t>(plan.prefix) + static_cast<size_t>(row)]);
         if (on_row) on_row(logits);
         on_step();
       });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "eval/fidelity/fidelity.h"
 #include "eval/fidelity/fidelity_json.h"
@@ -69,6 +70,7 @@ class FidelityJob {
   Result<void> find_reference(Progress& progress);
   Result<void> run_one(const Setting& setting, RunFile& file, Progress& progress);
   Result<NpyWriter> dump_of(const std::string& name) const;
+  Result<void> check_dump_names() const;
   std::string reference_identity() const;
   Result<KvSession> open(const CacheOptions& options);
 
@@ -98,6 +100,8 @@ Result<void> FidelityJob::prepare() {
   }
   digest_ = digest(plan_.tokens);
   if (!flags_.dump.empty()) {
+    auto names = check_dump_names();
+    if (!names) return names;
     std::error_code failed;
     std::filesystem::create_directories(flags_.dump, failed);
     if (failed) return Error{"--dump " + flags_.dump + ": " + failed.message()};
@@ -120,7 +124,7 @@ std::string FidelityJob::reference_identity() const {
   json["text"] = digest_;
   json["tokens"] = flags_.tokens;
   json["prefix"] = plan_.prefix;
-  return json.dump();
+  return dump_json(json);
 }
 
 Result<KvSession> FidelityJob::open(const CacheOptions& options) {
@@ -128,11 +132,26 @@ Result<KvSession> FidelityJob::open(const CacheOptions& options) {
                          command_.session_params(static_cast<int32_t>(plan_.tokens.size())));
 }
 
-Result<NpyWriter> FidelityJob::dump_of(const std::string& name) const {
-  std::string file = name;
+// The name of a setting as that of a file.
+std::string file_name(const std::string& setting) {
+  std::string name = setting;
   std::replace_if(
-      file.begin(), file.end(), [](char c) { return c == '/' || c == ' '; }, '_');
-  return NpyWriter::create(flags_.dump + "/" + file + ".npy", "<f4", plan_.n_rows(),
+      name.begin(), name.end(), [](char c) { return c == '/' || c == ' '; }, '_');
+  return name;
+}
+
+Result<void> FidelityJob::check_dump_names() const {
+  std::set<std::string> names = {"next_tokens"};
+  for (const Setting& setting : command_.settings()) {
+    if (names.insert(file_name(setting.name)).second) continue;
+    return Error{"--dump: setting '" + setting.name + "' would write " + file_name(setting.name) +
+                 ".npy twice; name it otherwise"};
+  }
+  return {};
+}
+
+Result<NpyWriter> FidelityJob::dump_of(const std::string& name) const {
+  return NpyWriter::create(flags_.dump + "/" + file_name(name) + ".npy", "<f4", plan_.n_rows(),
                            llama_vocab_n_tokens(llama_model_get_vocab(model_.get())));
 }
 
@@ -156,6 +175,12 @@ Result<void> FidelityJob::find_reference(Progress& progress) {
     if (read.value().n_rows() != plan_.n_rows()) {
       return Error{"--reference " + flags_.reference + " has another number of rows"};
     }
+    const size_t top_k = read.value().rows.front().ids.size();
+    if (top_k != static_cast<size_t>(std::min(flags_.top_k, read.value().n_vocab))) {
+      return Error{"--reference " + flags_.reference + " holds the top " + std::to_string(top_k) +
+                   "; give --top-k " + std::to_string(top_k)};
+    }
+    bytes_full_ = read.value().bytes_full;
     reference_ = std::make_unique<TopRows>(std::move(read.value()));
     progress.advance(plan_.n_rows(), "settings");
     return {};
@@ -177,8 +202,12 @@ Result<void> FidelityJob::find_reference(Progress& progress) {
   bytes_full_ = kv.value().counts().bytes;
   if (!flags_.reference.empty()) {
     auto top = top_rows(rows.value(), std::min(flags_.top_k, kv.value().session().n_vocab()));
+    top.bytes_full = bytes_full_;
     auto written = write_top_rows(flags_.reference, reference_identity(), top);
     if (!written) return Error{"--reference: " + written.error()};
+    // Compared with what was stored, so that a run that goes on, or another, finds the same.
+    reference_ = std::make_unique<TopRows>(std::move(top));
+    return {};
   }
   reference_ = std::make_unique<WholeRows>(std::move(rows.value()));
   return {};
@@ -275,20 +304,15 @@ int fidelity_command(const std::vector<std::string>& args) {
   FidelityJob job(command, flags);
   auto prepared = job.prepare();
   if (!prepared) return command.complain(prepared.error(), kUsage);
-  auto file = RunFile::open(command.json_path(), job.identity());
-  if (!file) return command.complain(file.error(), kUsage);
-  const auto began = std::chrono::steady_clock::now();
-  auto done = job.run(file.value());
-  if (!done) return command.complain(done.error(), kFailed);
-  const double seconds =
-      file.value().seconds_before() +
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  const Json result = job.result(file.value(), seconds);
-  std::printf("%s: %s, %d tokens, %d as a prompt; floor %.2g nats (stock against itself)\n\n",
-              command.model_name().c_str(), flags.text.c_str(), flags.tokens,
-              result["text"]["prefix"].get<int>(), job.floor().kl);
-  std::fputs(fidelity_table(result["sets"], job.floor().kl).c_str(), stdout);
-  return command.finish(file.value(), result);
+  return command.carry_out(
+      job.identity(), [&](RunFile& file) { return job.run(file); },
+      [&](const RunFile& file, double seconds) { return job.result(file, seconds); },
+      [&](const Json& result) {
+        std::printf("%s: %s, %d tokens, %d as a prompt; floor %.2g nats (stock against itself)\n\n",
+                    command.model_name().c_str(), flags.text.c_str(), flags.tokens,
+                    result.at("text").at("prefix").get<int>(), job.floor().kl);
+        std::fputs(fidelity_table(result.at("sets"), job.floor().kl).c_str(), stdout);
+      });
 }
 
 }  // namespace kvasir::eval

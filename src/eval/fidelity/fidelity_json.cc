@@ -15,8 +15,9 @@ constexpr size_t kTraceSteps = 1024;
 
 template <typename Get>
 std::vector<double> column(const std::vector<FidelityStep>& steps, Get get) {
-  std::vector<double> values;
-  for (const FidelityStep& step : steps) values.push_back(static_cast<double>(get(step)));
+  std::vector<double> values(steps.size());
+  std::transform(steps.begin(), steps.end(), values.begin(),
+                 [&](const FidelityStep& step) { return static_cast<double>(get(step)); });
   return values;
 }
 

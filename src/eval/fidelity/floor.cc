@@ -101,7 +101,7 @@ Result<Floor> measure(const std::string& path, int32_t n_threads) {
       const auto row = session.logits();
       if (i == 0) reference.assign(row.begin(), row.end());
       from_first[i].add(reference, summarize(reference), row, summarize(row),
-                        all[static_cast<size_t>(at + n)]);
+                        all[static_cast<size_t>(at) + static_cast<size_t>(n)]);
     }
   }
   Floor floor;

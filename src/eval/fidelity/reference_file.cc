@@ -1,8 +1,10 @@
 // The file of stored reference rows: a line of text, then binary little-endian rows.
 //
-//   kvasir-reference 1 ROWS TOP_K VOCAB IDENTITY\n
+//   kvasir-reference 1 ROWS TOP_K VOCAB BYTES_FULL IDENTITY\n
 //   rows of: i32 next, f32 nll_next, f32 log_rest, TOP_K x i32 id, TOP_K x f32 log-probability
 #include <cerrno>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -35,7 +37,7 @@ bool read_row(std::istream& in, int32_t n_vocab, TopRows::Row& row) {
     if (!get(in, id) || id < 0 || id >= n_vocab) return false;
   }
   for (float& x : row.log_probability) {
-    if (!get(in, x) || !(x <= 0.001F)) return false;
+    if (!get(in, x) || !(x <= 0.001F) || !std::isfinite(x)) return false;
   }
   return row.next >= 0 && row.next < n_vocab && row.nll_next >= -0.001F && row.log_rest <= 0.001F;
 }
@@ -44,10 +46,11 @@ bool read_row(std::istream& in, int32_t n_vocab, TopRows::Row& row) {
 
 Result<void> write_top_rows(const std::string& path, const std::string& identity,
                             const TopRows& rows) {
-  std::ofstream out(path, std::ios::binary);
+  const std::string fresh = path + ".new";
+  std::ofstream out(fresh, std::ios::binary);
   out << kMagic << ' ' << kVersion << ' ' << rows.rows.size() << ' '
-      << (rows.rows.empty() ? 0 : rows.rows[0].ids.size()) << ' ' << rows.n_vocab << ' ' << identity
-      << '\n';
+      << (rows.rows.empty() ? 0 : rows.rows[0].ids.size()) << ' ' << rows.n_vocab << ' '
+      << rows.bytes_full << ' ' << identity << '\n';
   for (const TopRows::Row& row : rows.rows) {
     put(out, row.next);
     put(out, row.nll_next);
@@ -56,8 +59,10 @@ Result<void> write_top_rows(const std::string& path, const std::string& identity
     for (const float x : row.log_probability) put(out, x);
   }
   out.close();
-  if (!out) return Error{"cannot write " + path + ": " + std::strerror(errno)};
-  return {};
+  if (out && std::rename(fresh.c_str(), path.c_str()) == 0) return {};
+  const Error error{"cannot write " + path + ": " + std::strerror(errno)};
+  std::remove(fresh.c_str());
+  return error;
 }
 
 Result<TopRows> read_top_rows(const std::string& path, const std::string& identity) {
@@ -69,12 +74,12 @@ Result<TopRows> read_top_rows(const std::string& path, const std::string& identi
   std::istringstream words(header.c_str());
   std::string magic, found;
   int version = 0;
-  int64_t n_rows = 0, top_k = 0, n_vocab = 0;
-  words >> magic >> version >> n_rows >> top_k >> n_vocab;
+  int64_t n_rows = 0, top_k = 0, n_vocab = 0, bytes_full = 0;
+  words >> magic >> version >> n_rows >> top_k >> n_vocab >> bytes_full;
   words.get();
   std::getline(words, found);
   if (magic != kMagic || version != kVersion || n_rows < 1 || n_rows > kMaxRows || n_vocab < 1 ||
-      n_vocab > kMaxVocab || top_k < 1 || top_k > n_vocab) {
+      n_vocab > kMaxVocab || top_k < 1 || top_k > n_vocab || bytes_full < 0) {
     return Error{path + ": not a file of reference logits of this version"};
   }
   if (found != identity) {
@@ -90,6 +95,7 @@ Result<TopRows> read_top_rows(const std::string& path, const std::string& identi
   in.seekg(-std::streamoff(n_rows * (12 + 8 * top_k)), std::ios::end);
   TopRows top;
   top.n_vocab = static_cast<int32_t>(n_vocab);
+  top.bytes_full = bytes_full;
   for (int64_t i = 0; i < n_rows; ++i) {
     TopRows::Row row;
     row.ids.resize(static_cast<size_t>(top_k));

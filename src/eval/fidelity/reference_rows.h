@@ -65,6 +65,7 @@ struct TopRows : ReferenceRows {
     int32_t next = 0;
   };
   int32_t n_vocab = 0;
+  int64_t bytes_full = 0;  ///< of the reference's cache at the end
   std::vector<Row> rows;
 
   int32_t n_rows() const override { return static_cast<int32_t>(rows.size()); }

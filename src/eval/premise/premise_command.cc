@@ -1,6 +1,6 @@
 #include "eval/premise/premise_command.h"
 
-#include <chrono>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -39,18 +39,18 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   app.add_option("--tau", flags.tau, "threshold of c that is counted")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_between(0, 1))
       ->capture_default_str();
   app.add_option("--temperature", flags.temperatures, "at which c is taken too, a list")
       ->delimiter(',')
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(number_between(0, 100))
       ->capture_default_str();
 }
 
 template <typename Get>
 std::vector<double> column(const std::vector<PremisePoint>& points, Get get) {
-  std::vector<double> values;
-  for (const PremisePoint& point : points) values.push_back(get(point));
+  std::vector<double> values(points.size());
+  std::transform(points.begin(), points.end(), values.begin(), get);
   return values;
 }
 
@@ -175,21 +175,21 @@ int premise_command(const std::vector<std::string>& args) {
   if (!plan) return command.complain(plan.error(), kUsage);
   Json identity = command.identity();
   identity["plan"] = {flags.text, flags.tokens, flags.prefix, flags.every, flags.hidden, flags.tau};
-  auto file = RunFile::open(command.json_path(), identity);
-  if (!file) return command.complain(file.error(), kUsage);
-  const auto began = std::chrono::steady_clock::now();
-  Result<std::vector<PremisePoint>> points = std::vector<PremisePoint>{};
-  {
+  std::vector<PremisePoint> points;
+  const auto measure = [&](RunFile& /*file*/) -> Result<void> {
     Progress progress(plan.value().n_points());
-    points = run_premise(model.value(), command.session_params(0), plan.value(),
-                         [&] { progress.advance(1, "hiding tokens"); });
-  }
-  if (!points) return command.complain(points.error(), kFailed);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  const Json result = result_of(command, flags, points.value(), seconds);
-  print(result);
-  return command.finish(file.value(), result);
+    auto found = run_premise(model.value(), command.session_params(0), plan.value(),
+                             [&] { progress.advance(1, "hiding tokens"); });
+    if (!found) return Error{found.error()};
+    points = std::move(found.value());
+    return {};
+  };
+  return command.carry_out(
+      identity, measure,
+      [&](const RunFile& /*file*/, double seconds) {
+        return result_of(command, flags, points, seconds);
+      },
+      print);
 }
 
 }  // namespace kvasir::eval

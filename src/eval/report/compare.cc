@@ -104,6 +104,12 @@ std::string difference(const Json& a, const Json& b, const CompareOptions& optio
   for (const char* name : {"name", "description", "bytes"}) {
     if (auto text = field_difference(a, b, "model", name); !text.empty()) return text;
   }
+  const Json how = a.value("protocol", Json::object());
+  if (how.is_object()) {
+    for (const auto& [name, value] : how.items()) {
+      if (auto text = field_difference(a, b, "protocol", name.c_str()); !text.empty()) return text;
+    }
+  }
   if (has_scores(a)) return different_questions(a, b, options);
   for (const char* name : {"name", "tokens", "prefix"}) {
     if (auto text = field_difference(a, b, "text", name); !text.empty()) return text;

@@ -106,7 +106,7 @@ bool check_set(FieldCheck& check, const Json& set, const std::string& path) {
                 {"bytes_mean", Type::kAmount},
                 {"bytes_full", Type::kAmount},
                 {"live_mean", Type::kAmount},
-                {"evicted", Type::kCount}});
+                {"evicted", Type::kAmount}});
   check.objects(set, path, "curve",
                 {{"position", Type::kCount},
                  {"tokens", Type::kCount},

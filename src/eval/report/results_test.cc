@@ -48,7 +48,7 @@ TEST(Results, NamesTheWrongField) {
       {"/sets/1/same_top", 1.5,
        "f.json: sets[1].same_top: found 1.5, expected a number from 0 to 1"},
       {"/sets/2/kv/evicted", -1,
-       "f.json: sets[2].kv.evicted: found -1, expected a whole number from 0 on"},
+       "f.json: sets[2].kv.evicted: found -1, expected a number from 0 on"},
       {"/sets/0/trace/1", 7, "f.json: sets[0].trace[1]: found 7, expected an object"},
       {"/sets/0/name", "other",
        "f.json: sets[0].name: found \"other\", expected the name of one of settings"},

@@ -1,6 +1,7 @@
 #include "eval/run/eval_command.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -17,6 +18,7 @@ namespace {
 constexpr int kSchema = 1;
 
 EvalCommand::WritePage page_writer = nullptr;
+EvalCommand::CheckResult result_check = nullptr;
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -36,12 +38,31 @@ std::string now_utc() {
   return text;
 }
 
+bool nothing_answered(const Json& result) {
+  if (!result.contains("samples")) return false;
+  const Json& samples = result.at("samples");
+  return std::none_of(samples.begin(), samples.end(),
+                      [](const Json& sample) { return sample.at("status") == "ok"; });
+}
+
 std::string kv_footer() {
   return "The reference is the same model with Kvasir's f16 cache and every token kept.\n"
          "--kv-* flags given here hold for every setting (`kvasir --help` lists them).";
 }
 
 }  // namespace
+
+CLI::Validator number_between(double low, double high) {
+  char range[64];
+  std::snprintf(range, sizeof(range), "[%g - %g]", low, high);
+  const std::string name = range;
+  return {[low, high, name](std::string& text) -> std::string {
+            double value = 0;
+            const bool ok = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
+            return ok ? std::string() : "Value " + text + " not in range " + name;
+          },
+          name};
+}
 
 EvalCommand::EvalCommand(std::string kind, const std::string& about, const std::string& model)
     : kind_(std::move(kind)), app_(about, "kvasir eval " + kind_), model_(model) {
@@ -82,13 +103,8 @@ std::optional<int> EvalCommand::parse(std::vector<std::string> args) {
   } catch (const CLI::ParseError& error) {
     return complain(error.what(), kUsage);
   }
-  std::error_code ignored;
-  for (const std::string& path : {json_path_, html_path_}) {
-    if (!path.empty() && std::filesystem::exists(path, ignored)) {
-      return complain(path + " exists and is not overwritten; name another file or remove it",
-                      kUsage);
-    }
-  }
+  auto writable = check_outputs();
+  if (!writable) return complain(writable.error(), kUsage);
   if (!html_path_.empty() && page_writer == nullptr) {
     return complain("--html is not available here", kUsage);
   }
@@ -97,6 +113,28 @@ std::optional<int> EvalCommand::parse(std::vector<std::string> args) {
   settings_ = std::move(settings.value());
   set_llama_log(verbose_);
   return std::nullopt;
+}
+
+// What can be known of --json and --html before hours of work.
+Result<void> EvalCommand::check_outputs() const {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (!json_path_.empty() && json_path_ == html_path_) {
+    return Error{"--json and --html name the same file, " + json_path_};
+  }
+  for (const std::string& path : {json_path_, html_path_}) {
+    if (path.empty()) continue;
+    if (fs::exists(fs::symlink_status(path, ignored))) {
+      return Error{path + " exists and is not overwritten; name another file or remove it"};
+    }
+    const std::string probe = path + ".new";
+    std::ofstream out(probe);
+    out.close();
+    const bool written = static_cast<bool>(out);
+    fs::remove(probe, ignored);
+    if (!written) return Error{"cannot write " + path};
+  }
+  return {};
 }
 
 Result<std::shared_ptr<llama_model>> EvalCommand::load() {
@@ -124,6 +162,7 @@ Json EvalCommand::identity() const {
   Json settings = Json::array();
   for (const Setting& setting : settings_) settings.push_back({setting.name, setting.flags()});
   return {{"kind", kind_},
+          {"kvasir", KVASIR_VERSION},
           {"model", std::filesystem::path(model_path_).filename().string()},
           {"model_bytes", std::filesystem::file_size(model_path_, ignored)},
           {"threads", n_threads_},
@@ -153,14 +192,38 @@ Json EvalCommand::head(double seconds) const {
           {"settings", settings}};
 }
 
-int EvalCommand::finish(RunFile& file, const Json& result) const {
-  auto written = file.finish(result);
+int EvalCommand::carry_out(
+    const Json& identity, const std::function<Result<void>(RunFile& file)>& work,
+    const std::function<Json(const RunFile& file, double seconds)>& result_of,
+    const std::function<void(const Json& result)>& print) const {
+  auto file = RunFile::open(json_path_, identity);
+  if (!file) return complain(file.error(), kUsage);
+  const auto began = std::chrono::steady_clock::now();
+  auto done = work(file.value());
+  if (!done) return complain(done.error(), kFailed);
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - began;
+  Json result;
+  try {  // entries of a partial file that somebody edited may be of any shape
+    result = Json::parse(
+        dump_json(result_of(file.value(), file.value().seconds_before() + taken.count())));
+  } catch (const Json::exception& error) {
+    return complain(json_path_ + ".partial is damaged (" + error.what() + "); remove it", kFailed);
+  }
+  auto checked = result_check == nullptr ? Result<void>{} : result_check(result, kind_);
+  if (!checked) return complain("the result is not as it must be: " + checked.error(), kFailed);
+  print(result);
+  const bool unanswered = nothing_answered(result);
+  auto written = file.value().finish(result);
   if (!written) return complain(written.error(), kFailed);
+  if (unanswered) return complain("nothing was answered", kFailed);
   if (html_path_.empty()) return 0;
   auto page = page_writer(html_path_, std::span(&result, 1), {kind_});
   return page ? 0 : complain(page.error(), kFailed);
 }
 
-void EvalCommand::set_page_writer(WritePage write_page) { page_writer = write_page; }
+void EvalCommand::set_writers(WritePage write_page, CheckResult check_result) {
+  page_writer = write_page;
+  result_check = check_result;
+}
 
 }  // namespace kvasir::eval

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,6 +21,9 @@ namespace kvasir::eval {
 
 inline constexpr int kFailed = 1;  ///< exit code: the run failed
 inline constexpr int kUsage = 2;   ///< exit code: the command line is wrong
+
+/// A number within [low, high]; CLI::Range lets NaN pass.
+CLI::Validator number_between(double low, double high);
 
 class EvalCommand {
  public:
@@ -57,16 +60,23 @@ class EvalCommand {
   /// The fields that every result has; after load().
   Json head(double seconds) const;
 
-  /// Writes the result where --json and --html say. Returns an exit
-  /// code, after a line on stderr if it is not 0.
-  int finish(RunFile& file, const Json& result) const;
+  /// Opens or continues the run that --json names, does the work, prints and writes its result;
+  /// after load(). `result_of` also gets the seconds of all of it, those before an interruption
+  /// too. Returns an exit code, after a line on stderr if it is not 0.
+  int carry_out(const Json& identity, const std::function<Result<void>(RunFile& file)>& work,
+                const std::function<Json(const RunFile& file, double seconds)>& result_of,
+                const std::function<void(const Json& result)>& print) const;
 
   /// How a page is made; set once by the program. Without it --html is refused.
   using WritePage = Result<void> (*)(const std::string& path, std::span<const Json> results,
                                      const std::vector<std::string>& names);
-  static void set_page_writer(WritePage write_page);
+  /// Whether a result is one as the schema says; set beside it.
+  using CheckResult = Result<void> (*)(const Json& result, std::string_view name);
+  static void set_writers(WritePage write_page, CheckResult check_result);
 
  private:
+  Result<void> check_outputs() const;
+
   std::string kind_;
   CLI::App app_;
   std::string command_;

@@ -1,5 +1,10 @@
 #include "eval/run/run_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -21,29 +26,52 @@ Error cannot(const std::string& what, const std::string& path) {
 std::string difference(const Json& a, const Json& b) {
   for (const auto& [key, value] : b.items()) {
     if (!a.contains(key)) return key + " is missing";
-    if (a.at(key) != value) return key + " is " + a.at(key).dump() + ", not " + value.dump();
+    if (a.at(key) != value)
+      return key + " is " + dump_json(a.at(key)) + ", not " + dump_json(value);
   }
   return "fields differ";
 }
 
+bool is_entry(const Json& line) {
+  return line.contains("key") && line["key"].is_string() && line.contains("entry") &&
+         line["entry"].is_structured() && line.contains("seconds") && line["seconds"].is_number();
+}
+
 }  // namespace
+
+std::string dump_json(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
 
 Result<RunFile> RunFile::open(const std::string& path, const Json& identity) {
   RunFile file;
   file.path_ = path;
   if (path.empty()) return file;
   std::error_code ignored;
-  if (fs::exists(path, ignored)) {
+  if (fs::exists(fs::symlink_status(path, ignored))) {
     return Error{path + " exists and is not overwritten; name another file or remove it"};
   }
-  if (fs::exists(partial_of(path), ignored)) {
-    auto read = file.read_partial(identity);
-    if (!read) return Error{read.error()};
-    return file;
-  }
-  auto begun = file.append({{"run", identity}});
-  if (!begun) return Error{begun.error()};
+  auto locked = file.lock();
+  if (!locked) return Error{locked.error()};
+  auto read = file.read_partial(identity);
+  if (!read) return Error{read.error()};
   return file;
+}
+
+// Makes the partial file where it is missing and keeps other processes off it.
+Result<void> RunFile::lock() {
+  const std::string partial = partial_of(path_);
+  const int fd = ::open(partial.c_str(), O_RDWR | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0644);
+  if (fd < 0) return cannot("write", partial);
+  lock_ = std::shared_ptr<void>(nullptr, [fd](void*) { ::close(fd); });
+  struct stat found;
+  if (::fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) {
+    return Error{partial + " is no regular file; remove it or name another file"};
+  }
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    return Error{"another run is writing " + path_ + "; wait for it or name another file"};
+  }
+  return {};
 }
 
 // A line that was cut by an interruption can only be the last: it is dropped.
@@ -55,13 +83,11 @@ Result<void> RunFile::read_partial(const Json& identity) {
     if (in.eof()) break;  // no newline: cut
     const Json json = Json::parse(line, nullptr, false);
     const bool first = number == 1;
-    if (!json.is_object() ||
-        (first ? !json.contains("run")
-               : !json.contains("key") || !json["key"].is_string() || !json.contains("entry"))) {
+    if (!json.is_object() || (first ? !json.contains("run") : !is_entry(json))) {
       return Error{partial + ":" + std::to_string(number) +
                    ": not a line of a run; remove the file"};
     }
-    if (first && json.at("run") != identity) {
+    if (first && dump_json(json.at("run")) != dump_json(identity)) {
       return Error{partial + " belongs to another run (" + difference(json.at("run"), identity) +
                    "); finish that one, or remove it, or name another file"};
     }
@@ -80,7 +106,7 @@ Result<void> RunFile::read_partial(const Json& identity) {
 
 Result<void> RunFile::append(const Json& line) {
   std::ofstream out(partial_of(path_), std::ios::binary | std::ios::app);
-  out << line.dump() << "\n";
+  out << dump_json(line) << "\n";
   out.close();
   if (!out) return cannot("write", partial_of(path_));
   return {};
@@ -92,6 +118,7 @@ const Json* RunFile::find(const std::string& key) const {
 }
 
 Result<void> RunFile::add(const std::string& key, Json entry, double seconds) {
+  entry = Json::parse(dump_json(entry));  // as it will be read back
   if (!path_.empty()) {
     auto added = append({{"key", key}, {"seconds", seconds}, {"entry", entry}});
     if (!added) return added;
@@ -105,9 +132,13 @@ Result<void> RunFile::finish(const Json& result) {
   const std::string fresh = path_ + ".new";
   {
     std::ofstream out(fresh, std::ios::binary);
-    out << result.dump(1) << "\n";
+    out << dump_json(result, 1) << "\n";
     out.close();
-    if (!out) return cannot("write", fresh);
+    if (!out) {
+      const Error error = cannot("write", fresh);
+      std::remove(fresh.c_str());
+      return error;
+    }
   }
   // link(2), unlike rename(2), fails where a finished result has appeared meanwhile.
   std::error_code failed;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -15,12 +16,15 @@ namespace kvasir::eval {
 
 using Json = nlohmann::ordered_json;
 
+/// JSON as text; bytes that are no UTF-8 (a cut character, a file's name) become U+FFFD.
+std::string dump_json(const Json& json, int indent = -1);
+
 class RunFile {
  public:
   /// Begins or continues the run that ends in `path`; an empty path keeps everything in memory.
   /// `identity` is what makes two runs the same: model, settings, samples. Fails with one line if
-  /// `path` holds a finished result, a partial file belongs to another run, or nothing can be
-  /// written there.
+  /// `path` holds a finished result, a partial file belongs to another run or another process is
+  /// at it, or nothing can be written there.
   static Result<RunFile> open(const std::string& path, const Json& identity);
 
   /// The entry called `key` from this run or one that was interrupted; null if it is not done.
@@ -36,10 +40,12 @@ class RunFile {
   Result<void> finish(const Json& result);
 
  private:
+  Result<void> lock();
   Result<void> read_partial(const Json& identity);
   Result<void> append(const Json& line);
 
   std::string path_;
+  std::shared_ptr<void> lock_;  // of the partial file, while this lives
   std::map<std::string, Json> entries_;
   double seconds_before_ = 0;
 };

@@ -87,7 +87,12 @@ TEST_F(RunFileTest, NeverOverwritesAFinishedResult) {
 }
 
 TEST_F(RunFileTest, RefusesThePartialFileOfAnotherRun) {
-  { RunFile file = open(path_, identity_); }
+  {
+    RunFile file = open(path_, identity_);
+    auto second = RunFile::open(path_, identity_);
+    ASSERT_FALSE(second);
+    EXPECT_NE(second.error().find("another run is writing"), std::string::npos) << second.error();
+  }
   auto other = RunFile::open(path_, {{"kind", "needle"}, {"model", "b"}});
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().find("model is \"a\", not \"b\""), std::string::npos) << other.error();
@@ -95,6 +100,28 @@ TEST_F(RunFileTest, RefusesThePartialFileOfAnotherRun) {
   auto garbage = RunFile::open(path_, identity_);
   ASSERT_FALSE(garbage);
   EXPECT_NE(garbage.error().find(".partial:1: not a line"), std::string::npos) << garbage.error();
+}
+
+TEST_F(RunFileTest, BytesThatAreNoTextDoNotStopARun) {
+  const Json identity = {{"set", "\xff"}};
+  {
+    RunFile file = open(path_, identity);
+    ASSERT_TRUE(file.add("one", {{"prediction", "caf\xc3"}}, 1));
+  }
+  RunFile file = open(path_, identity);
+  ASSERT_NE(file.find("one"), nullptr);
+  EXPECT_EQ(file.find("one")->at("prediction"), "caf\xEF\xBF\xBD");
+  EXPECT_TRUE(file.finish({{"text", "\xff"}}));
+}
+
+TEST_F(RunFileTest, EntriesOfAnotherShapeAreRefused) {
+  for (const char* line : {R"({"key":"a","entry":5,"seconds":1})",
+                           R"({"key":"a","entry":{},"seconds":"x"})", R"({"key":1,"entry":{}})"}) {
+    std::ofstream(path_ + ".partial") << dump_json({{"run", identity_}}) << "\n" << line << "\n";
+    auto refused = RunFile::open(path_, identity_);
+    ASSERT_FALSE(refused) << line;
+    EXPECT_NE(refused.error().find(".partial:2: not a line"), std::string::npos);
+  }
 }
 
 TEST_F(RunFileTest, WithoutAPathNothingIsWritten) {

@@ -64,10 +64,11 @@ Result<void> apply_sweep(const std::string& sweep, std::vector<Setting>& setting
     for (const std::string& value : values.value()) {
       Setting one = setting;
       one.name.append(" ").append(flag, 5).append("=").append(value);
-      std::vector<std::string> words = {flag + "=" + value};
+      std::vector<std::string> words = {flag};
+      words.front().append("=").append(value);
       auto taken = take_flags(words, one.options);
       if (!taken) return Error{"--sweep " + sweep + ": " + taken.error()};
-      if (!words.empty()) return Error{"--sweep " + sweep + ": '" + flag + "' is no --kv-* flag"};
+      if (!words.empty()) return Error{"--sweep " + sweep + ": no --kv-* flag"};
       all.push_back(std::move(one));
     }
   }
@@ -101,7 +102,14 @@ Result<std::vector<Setting>> make_settings(const SettingRequest& request) {
   if (request.sets.empty() && (request.base_given || !request.sweeps.empty())) {
     asked.push_back({request.base.policy, request.base});
   }
+  std::vector<std::string> swept;
   for (const std::string& sweep : request.sweeps) {
+    std::string flag;
+    auto values = sweep_values(sweep, flag);
+    if (values && std::find(swept.begin(), swept.end(), flag) != swept.end()) {
+      return Error{"--sweep " + sweep + ": " + flag + " is swept already; give all values at once"};
+    }
+    swept.push_back(flag);
     auto applied = apply_sweep(sweep, asked);
     if (!applied) return Error{applied.error()};
   }

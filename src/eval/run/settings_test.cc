@@ -63,6 +63,8 @@ TEST(Settings, RefuseWhatIsWrongByName) {
             std::string::npos);
   EXPECT_NE(refusal({"a: --kv-policy conf"}, {"--kv-tau="}).find("expected a flag with values"),
             std::string::npos);
+  EXPECT_NE(refusal({"a: --kv-policy conf"}, {"kv-tau=0.5", "--kv-tau=0.7"}).find("swept already"),
+            std::string::npos);
   EXPECT_NE(refusal({"a: --kv-policy conf"}, {"--kv-tau=0.5,7"}).find("--kv-tau"),
             std::string::npos);
 }
