@@ -28,7 +28,7 @@ class Fidelity : public testing::Test {
     ASSERT_TRUE(tokens) << tokens.error();
     plan_ = {std::move(tokens.value()), kPrefix};
     KvSession kv = open({});
-    auto rows = collect_rows(kv, plan_, {}, [] {});
+    auto rows = collect_rows(kv.session(), plan_, {}, [] {});
     ASSERT_TRUE(rows) << rows.error();
     reference_ = std::make_unique<WholeRows>(std::move(rows.value()));
   }

@@ -44,11 +44,11 @@ void split_time(const KvCounts& before, const KvCounts& after, FidelityStep& ste
 
 }  // namespace
 
-Result<WholeRows> collect_rows(KvSession& kv, const FidelityPlan& plan, const OnRow& on_row,
+Result<WholeRows> collect_rows(Session& session, const FidelityPlan& plan, const OnRow& on_row,
                                const OnStep& on_step) {
-  WholeRows rows(kv.session().n_vocab());
+  WholeRows rows(session.n_vocab());
   auto done = stream(
-      kv.session(), plan, [](int32_t) {},
+      session, plan, [](int32_t) {},
       [&](int32_t row, std::span<const float> logits) {
         rows.add(logits, plan.tokens[static_cast<size_t>(plan.prefix) + static_cast<size_t>(row)]);
         if (on_row) on_row(logits);

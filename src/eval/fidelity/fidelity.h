@@ -47,7 +47,7 @@ using OnStep = std::function<void()>;
 /// Reads the prefix, and gives the row that follows it to `on_row`.
 /// The reference's rows: row i is the distribution after token prefix + i - 1, compared with token
 /// prefix + i. Fails with one line.
-Result<WholeRows> collect_rows(KvSession& kv, const FidelityPlan& plan, const OnRow& on_row,
+Result<WholeRows> collect_rows(Session& session, const FidelityPlan& plan, const OnRow& on_row,
                                const OnStep& on_step);
 
 /// Runs a setting against the reference. Fails with one line.
