@@ -107,7 +107,7 @@ Result<std::vector<Setting>> make_settings(const SettingRequest& request) {
     std::string flag;
     auto values = sweep_values(sweep, flag);
     if (values && std::find(swept.begin(), swept.end(), flag) != swept.end()) {
-      return Error{"--sweep " + sweep + ": " + flag + " is swept already; give all values at once"};
+      return Error{"--sweep " + sweep + ": this flag is swept already; give all values at once"};
     }
     swept.push_back(flag);
     auto applied = apply_sweep(sweep, asked);
