@@ -108,12 +108,17 @@ void make_registration(Task& task, Random& random) {
                                   {"customer number", make_code(random, 6)},
                                   {"home city", make_value(ValueKind::kCity, random)}};
   task.goal = "Register with the form \"Registration\", which is linked on the help page.";
-  for (const auto& [label, value] : own) task.goal += " Your " + label + " is " + value + ".";
+  for (const auto& [label, value] : own) {
+    task.goal.append(" Your ").append(label).append(" is ").append(value).append(".");
+  }
   task.goal += " The form also asks for " + told_on(clauses[0]) + " and " + told_on(clauses[1]) +
                ", so read these two pages first.";
   std::vector<size_t> facts;
+  facts.reserve(own.size() + clauses.size());
   for (const auto& [label, value] : own) {
-    facts.push_back(add_goal_fact(task, label, "Your " + label + " is " + value, value));
+    std::string phrase = "Your ";
+    phrase.append(label).append(" is ").append(value);
+    facts.push_back(add_goal_fact(task, label, phrase, value));
   }
   for (const auto& clause : clauses) {
     facts.push_back(add_clause_fact(task, clause));
