@@ -25,7 +25,6 @@ ENDLESS = ["--kv-policy", "window", "--kv-budget", "64", "--kv-positions", "cach
 # Arguments that are refused, and a word that the one line has to contain.
 REFUSED = [
     (["nonsense"], "unknown command"),
-    (["eval", "fidelity"], "not in this version"),
     (["calibrate"], "not in this version"),
     (["train"], "not in this version"),
     (["inspect"], "not in this version"),
