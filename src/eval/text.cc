@@ -77,6 +77,15 @@ Result<std::vector<llama_token>> tokenize(const llama_vocab* vocab, std::string_
   return tokens;
 }
 
+Result<std::vector<llama_token>> first_tokens(const llama_vocab* vocab, const std::string& name,
+                                              int32_t count) {
+  auto text = read_text(name);
+  if (!text) return Error{text.error()};
+  auto tokens = tokenize(vocab, text.value(), count);
+  if (!tokens) return Error{name + ": " + tokens.error()};
+  return tokens;
+}
+
 std::vector<llama_token> random_tokens(int32_t count, int32_t n_vocab, uint64_t seed) {
   std::mt19937_64 generator(seed);
   std::vector<llama_token> tokens(static_cast<size_t>(count));

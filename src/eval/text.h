@@ -30,6 +30,10 @@ Result<std::string> read_text(const std::string& name);
 Result<std::vector<llama_token>> tokenize(const llama_vocab* vocab, std::string_view text,
                                           int32_t count);
 
+/// read_text() and tokenize() in one, for a text given by a flag. Fails with one line.
+Result<std::vector<llama_token>> first_tokens(const llama_vocab* vocab, const std::string& name,
+                                              int32_t count);
+
 /// `count` tokens below n_vocab, the same for the same seed on every machine.
 std::vector<llama_token> random_tokens(int32_t count, int32_t n_vocab, uint64_t seed);
 

@@ -75,16 +75,16 @@ TEST_F(Answers, ControlTokensInAContextAreText) {
 TEST_F(Answers, AWindowForgetsWhatIsOutsideIt) {
   const Sample early = needle(400, 10), late = needle(400, 100);
   const Setting full{"full", {}};
-  const auto whole = answerer().answer(full, early, {})[0];
+  const auto whole = answerer().answer(full, early)[0];
   EXPECT_TRUE(is_right(whole, early)) << whole.prediction;
   EXPECT_EQ(whole.kept, whole.n_context);
   EXPECT_GT(whole.n_context, 392);
-  const auto lost = answerer().answer(window(100), early, {})[0];
+  const auto lost = answerer().answer(window(100), early)[0];
   EXPECT_FALSE(is_right(lost, early)) << lost.prediction;
   EXPECT_EQ(lost.kept, 100);
   EXPECT_LT(lost.bytes, whole.bytes / 2);
   EXPECT_GT(lost.bytes_peak, lost.bytes);
-  const auto kept = answerer().answer(window(100), late, {})[0];
+  const auto kept = answerer().answer(window(100), late)[0];
   EXPECT_TRUE(is_right(kept, late)) << kept.prediction;
 }
 
@@ -94,9 +94,9 @@ TEST_F(Answers, TheSameContextForEachQuestionKnowsNoEarlierTurn) {
   AnswerOptions options;
   options.same_context = true;
   const Setting full{"full", {}};
-  const auto anew = answerer(options).answer(full, sample, {});
+  const auto anew = answerer(options).answer(full, sample);
   EXPECT_EQ(anew[0].prediction, anew[1].prediction);
-  const auto turns = answerer().answer(full, sample, {});
+  const auto turns = answerer().answer(full, sample);
   EXPECT_EQ(turns[0].prediction, anew[0].prediction);
   EXPECT_GT(turns[1].bytes_peak, turns[0].bytes_peak) << "turns go on in one cache";
 }
@@ -106,11 +106,11 @@ TEST_F(Answers, ContextsThatAreTooLongAreSkippedOrCut) {
   AnswerOptions options;
   options.most_tokens = 300;
   const Setting full{"full", {}};
-  const auto skipped = answerer(options).answer(full, sample, {})[0];
+  const auto skipped = answerer(options).answer(full, sample)[0];
   EXPECT_EQ(skipped.status, AnswerStatus::kSkipped);
   EXPECT_NE(skipped.error.find("at most 300"), std::string::npos) << skipped.error;
   options.cut_middle = true;
-  const auto cut = answerer(options).answer(full, sample, {})[0];
+  const auto cut = answerer(options).answer(full, sample)[0];
   EXPECT_EQ(cut.status, AnswerStatus::kOk) << cut.error;
   EXPECT_LT(cut.n_context, 300);
   EXPECT_FALSE(is_right(cut, sample)) << "the needle was in the middle";

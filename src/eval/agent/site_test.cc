@@ -6,6 +6,7 @@
 #include <deque>
 #include <set>
 
+#include "base/fnv1a.h"
 #include "eval/agent/task.h"
 
 namespace kvasir::eval::agent {
@@ -115,12 +116,8 @@ TEST(Site, AnySearchGivesAPage) {
 
 // FNV-1a over all pages: a change of any word of the site changes it.
 TEST(Site, TextIsTheSameOnEveryMachine) {
-  uint64_t hash = 14695981039346656037ULL;
-  for (const auto& page : all_pages(site_of(42))) {
-    for (const char c : page.text) {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-    }
-  }
+  uint64_t hash = kFnv1aStart;
+  for (const auto& page : all_pages(site_of(42))) hash = fnv1a(page.text, hash);
   EXPECT_EQ(hash, 10030643077313750265ULL);
   const auto home = [](uint64_t seed) { return site_of(seed).page(Site::home_path(), {}).text; };
   EXPECT_EQ(home(42), home(42));

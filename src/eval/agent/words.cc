@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/fnv1a.h"
+
 namespace kvasir::eval::agent {
 namespace {
 
@@ -216,11 +218,7 @@ std::string person(Random& random) {
 }  // namespace
 
 uint64_t seed_of(uint64_t seed, std::string_view name) {
-  uint64_t hash = 14695981039346656037ULL ^ (seed * 0x9E3779B97F4A7C15ULL);
-  for (const char c : name) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 1099511628211ULL;
-  }
+  uint64_t hash = fnv1a(name, kFnv1aStart ^ (seed * 0x9E3779B97F4A7C15ULL));
   hash ^= hash >> 31;
   return hash * 0xBF58476D1CE4E5B9ULL;
 }

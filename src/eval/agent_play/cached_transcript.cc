@@ -11,7 +11,7 @@ using agent::Message;
 using agent::Role;
 
 CachedTranscript::CachedTranscript(KvSession& kv, const ChatFrame& frame, int32_t most_tokens)
-    : kv_(kv), frame_(frame), most_tokens_(most_tokens), generation_(kv.session(), 0, 1, 0, {}) {}
+    : kv_(kv), frame_(frame), most_tokens_(most_tokens), generation_(kv.session(), 0, 1, 0) {}
 
 Result<void> CachedTranscript::append(const Message& message) {
   if (message.role == Role::kSystem) {

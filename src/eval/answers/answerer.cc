@@ -70,8 +70,7 @@ Answerer::Prompt Answerer::prompt_of(const Sample& sample) const {
   return prompt;
 }
 
-int32_t Answerer::tokens_needed(const Sample& sample) const {
-  const Prompt prompt = prompt_of(sample);
+int32_t Answerer::tokens_needed(const Prompt& prompt, const Sample& sample) const {
   int32_t all = count(prompt.context);
   int32_t longest = 0;
   for (size_t i = 0; i < sample.questions.size(); ++i) {
@@ -84,7 +83,7 @@ int32_t Answerer::tokens_needed(const Sample& sample) const {
 
 Result<Answerer::Prompt> Answerer::fitting_prompt(const Sample& sample) const {
   Prompt prompt = prompt_of(sample);
-  prompt.n_needed = tokens_needed(sample);
+  prompt.n_needed = tokens_needed(prompt, sample);
   if (prompt.n_needed > options_.most_tokens) {
     const int32_t room = options_.most_tokens - (prompt.n_needed - count(prompt.context));
     if (!options_.cut_middle || room < 2) {
@@ -111,9 +110,8 @@ Result<Answerer::Prompt> Answerer::fitting_prompt(const Sample& sample) const {
 // One sample under one setting: the session lives from question to question, or is made anew.
 class Answerer::Turns {
  public:
-  Turns(const Answerer& answerer, const Setting& setting, const Prompt& prompt,
-        const std::function<void(int32_t)>& on_tokens)
-      : answerer_(answerer), setting_(setting), prompt_(prompt), on_tokens_(on_tokens) {}
+  Turns(const Answerer& answerer, const Setting& setting, const Prompt& prompt, uint32_t seed)
+      : answerer_(answerer), setting_(setting), prompt_(prompt), seed_(seed) {}
 
   Result<void> ask(size_t index, const Question& question, Answer& answer) {
     if (kv_ == nullptr || answerer_.options_.same_context) {
@@ -143,8 +141,8 @@ class Answerer::Turns {
     if (!opened) return Error{opened.error()};
     kv_ = std::make_unique<KvSession>(std::move(opened.value()));
     const AnswerOptions& options = answerer_.options_;
-    generation_ = std::make_unique<Generation>(kv_->session(), options.temperature, options.top_p,
-                                               options.seed, on_tokens_);
+    generation_ =
+        std::make_unique<Generation>(kv_->session(), options.temperature, options.top_p, seed_);
     auto read = generation_->read(prompt_.context);
     if (!read) return read;
     compressed_ = kv_->counts();
@@ -154,18 +152,18 @@ class Answerer::Turns {
   const Answerer& answerer_;
   const Setting& setting_;
   const Prompt& prompt_;
-  const std::function<void(int32_t)>& on_tokens_;
+  uint32_t seed_;
   std::unique_ptr<KvSession> kv_;
   std::unique_ptr<Generation> generation_;
   KvCounts compressed_;  // just after the context was read
 };
 
 std::vector<Answer> Answerer::answer(const Setting& setting, const Sample& sample,
-                                     const std::function<void(int32_t)>& on_tokens) const {
+                                     uint32_t seed) const {
   std::vector<Answer> answers(sample.questions.size());
   auto prompt = fitting_prompt(sample);
   const Prompt none;
-  Turns turns(*this, setting, prompt ? prompt.value() : none, on_tokens);
+  Turns turns(*this, setting, prompt ? prompt.value() : none, seed);
   AnswerStatus status = AnswerStatus::kSkipped;  // what does not fit
   Result<void> done = prompt ? Result<void>{} : Error{prompt.error()};
   for (size_t i = 0; i < answers.size(); ++i) {

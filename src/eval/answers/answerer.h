@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +26,6 @@ struct AnswerOptions {
   bool same_context = false;    ///< each question anew on the compressed context, no earlier turns
   double temperature = 0;       ///< 0: greedy
   double top_p = 0.95;          ///< with a temperature
-  uint32_t seed = 1;            ///< with a temperature
 };
 
 enum class AnswerStatus { kOk, kError, kSkipped };
@@ -53,13 +51,8 @@ class Answerer {
   static Result<Answerer> make(std::shared_ptr<llama_model> model, const AnswerOptions& options);
 
   /// Answers each question of the sample in order, under one setting. Always as many answers as
-  /// questions: what went wrong is in their status. `on_tokens` gets the count of tokens as they
-  /// are read or generated.
-  std::vector<Answer> answer(const Setting& setting, const Sample& sample,
-                             const std::function<void(int32_t)>& on_tokens) const;
-
-  /// Tokens that a sample needs, all turns with their longest answers.
-  int32_t tokens_needed(const Sample& sample) const;
+  /// questions: what went wrong is in their status. `seed` counts with a temperature only.
+  std::vector<Answer> answer(const Setting& setting, const Sample& sample, uint32_t seed = 1) const;
 
   /// Counts tokens as the model's vocabulary does. Valid while the model lives.
   CountTokens counter() const;
@@ -75,6 +68,8 @@ class Answerer {
       : model_(std::move(model)), frame_(std::move(frame)), options_(options) {}
   const llama_vocab* vocab() const { return llama_model_get_vocab(model_.get()); }
   Prompt prompt_of(const Sample& sample) const;
+  // Tokens of all turns with their longest answers.
+  int32_t tokens_needed(const Prompt& prompt, const Sample& sample) const;
   // Cut or refused where it is too long, and with the question inside where that is asked for.
   Result<Prompt> fitting_prompt(const Sample& sample) const;
   void append(std::vector<llama_token>& tokens, std::string_view text, bool control) const;

@@ -21,9 +21,8 @@ std::string first_line(const std::string& text) {
 
 }  // namespace
 
-Generation::Generation(Session& session, double temperature, double top_p, uint32_t seed,
-                       std::function<void(int32_t)> on_tokens)
-    : session_(&session), on_tokens_(std::move(on_tokens)) {
+Generation::Generation(Session& session, double temperature, double top_p, uint32_t seed)
+    : session_(&session) {
   sampler_.reset(llama_sampler_chain_init(llama_sampler_chain_default_params()));
   if (temperature > 0) {
     llama_sampler_chain_add(sampler_.get(), llama_sampler_init_top_p(static_cast<float>(top_p), 1));
@@ -44,12 +43,10 @@ Result<void> Generation::read(std::span<const llama_token> tokens) {
     auto done = session_->decode(part, position_, Outputs::kNone);
     if (!done) return done;
     position_ += static_cast<llama_pos>(part.size());
-    if (on_tokens_) on_tokens_(static_cast<int32_t>(part.size()));
   }
   auto done = session_->decode(tokens.subspan(last), position_, Outputs::kLast);
   if (!done) return done;
   ++position_;
-  if (on_tokens_) on_tokens_(1);
   return {};
 }
 

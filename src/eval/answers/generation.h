@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 
@@ -13,9 +12,8 @@ namespace kvasir::eval {
 
 class Generation {
  public:
-  /// `on_tokens` may be empty. Greedy if temperature is 0, else nucleus sampling from `seed`.
-  Generation(Session& session, double temperature, double top_p, uint32_t seed,
-             std::function<void(int32_t)> on_tokens);
+  /// Greedy if temperature is 0, else nucleus sampling from `seed`.
+  Generation(Session& session, double temperature, double top_p, uint32_t seed);
 
   /// Gives tokens at the next positions; the last one alone and with logits, which is where an
   /// evicting policy acts. Requires: at least one token.
@@ -33,7 +31,6 @@ class Generation {
 
   Session* session_;
   llama_sampler_ptr sampler_;
-  std::function<void(int32_t)> on_tokens_;
   llama_pos position_ = 0;
   int32_t n_generated_ = 0;
 };

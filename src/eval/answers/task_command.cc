@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <set>
 
+#include "base/fnv1a.h"
 #include "eval/answers/scores.h"
 #include "eval/progress.h"
 
@@ -24,16 +25,12 @@ struct Unit {
 class Digest {
  public:
   void add(std::string_view text) {
-    mix(std::to_string(text.size()));
-    mix(text);
+    hash_ = fnv1a(text, fnv1a(std::to_string(text.size()), hash_));
   }
   uint64_t value() const { return hash_; }
 
  private:
-  void mix(std::string_view text) {  // FNV-1a
-    for (const char c : text) hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  }
-  uint64_t hash_ = 1469598103934665603ULL;
+  uint64_t hash_ = kFnv1aStart;
 };
 
 uint64_t digest_of(const Sample& sample) {
@@ -118,21 +115,14 @@ class SampleRun {
     }
   }
 
-  Result<void> run(const std::shared_ptr<llama_model>& model, const AnswerOptions& base,
-                   RunFile& file) {
-    auto first = Answerer::make(model, base);
-    if (!first) return Error{first.error()};
+  Result<void> run(const Answerer& answerer, RunFile& file) {
     double left = 0;
     for (const Unit& unit : units_) left += is_done(file.find(unit.key())) ? 0 : 1;
     if (left == 0) return {};
     Progress progress(left);
     for (const Unit& unit : units_) {
       if (is_done(file.find(unit.key()))) continue;
-      AnswerOptions options = base;
-      options.seed = unit.seed;
-      auto answerer = Answerer::make(model, options);
-      if (!answerer) return Error{answerer.error()};
-      auto added = answer(answerer.value(), unit, file);
+      auto added = answer(answerer, unit, file);
       if (!added) return added;
       progress.advance(1, unit.key());
     }
@@ -150,7 +140,7 @@ class SampleRun {
 
  private:
   Result<void> answer(const Answerer& answerer, const Unit& unit, RunFile& file) const {
-    const auto answers = answerer.answer(*unit.setting, *unit.sample, {});
+    const auto answers = answerer.answer(*unit.setting, *unit.sample, unit.seed);
     const Sample named = with_seed(*unit.sample, unit.seed, flags_.seeds > 1);
     Json entries = Json::array();
     double seconds = 0;
@@ -233,8 +223,7 @@ int run_samples(EvalCommand& command, const AskFlags& flags, const MakeSamples& 
   }
   auto model = command.load();
   if (!model) return command.complain(model.error(), kUsage);
-  const AnswerOptions options = answer_options(command, flags);
-  auto answerer = Answerer::make(model.value(), options);
+  auto answerer = Answerer::make(model.value(), answer_options(command, flags));
   if (!answerer) return command.complain(answerer.error(), kFailed);
   auto samples = make_samples(answerer.value().counter());
   if (!samples) return command.complain(samples.error(), kUsage);
@@ -251,7 +240,7 @@ int run_samples(EvalCommand& command, const AskFlags& flags, const MakeSamples& 
   };
   return command.carry_out(
       identity_of(command, flags, samples.value()),
-      [&](RunFile& file) { return run.run(model.value(), options, file); }, result_of, print);
+      [&](RunFile& file) { return run.run(answerer.value(), file); }, result_of, print);
 }
 
 }  // namespace kvasir::eval

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "base/fnv1a.h"
 #include "eval/fidelity/fidelity_json.h"
 #include "eval/text.h"
 
@@ -13,12 +14,9 @@ namespace {
 
 constexpr int64_t kMostReferenceBytes = int64_t{8} << 30;
 
-// FNV-1a over the tokens: which text, in one number.
+// Which text, in one number.
 std::string digest(std::span<const llama_token> tokens) {
-  uint64_t hash = 1469598103934665603ULL;
-  for (const llama_token token : tokens) {
-    hash = (hash ^ static_cast<uint64_t>(token)) * 1099511628211ULL;
-  }
+  const uint64_t hash = fnv1a({reinterpret_cast<const char*>(tokens.data()), tokens.size_bytes()});
   char text[24];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash));
   return text;
@@ -50,10 +48,8 @@ Result<void> FidelityJob::prepare() {
   auto model = command_.load();
   if (!model) return Error{model.error()};
   model_ = std::move(model.value());
-  auto text = read_text(flags_.text);
-  if (!text) return Error{text.error()};
-  auto tokens = tokenize(llama_model_get_vocab(model_.get()), text.value(), flags_.tokens);
-  if (!tokens) return Error{flags_.text + ": " + tokens.error()};
+  auto tokens = first_tokens(llama_model_get_vocab(model_.get()), flags_.text, flags_.tokens);
+  if (!tokens) return Error{tokens.error()};
   plan_.tokens = std::move(tokens.value());
   plan_.prefix = flags_.prefix > 0 ? flags_.prefix : std::max(1, flags_.tokens / 2);
   if (plan_.prefix >= flags_.tokens) {

@@ -84,9 +84,7 @@ Result<std::vector<Session>> open_paths(const std::string& path, int32_t n_threa
 Result<Floor> measure(const std::string& path, int32_t n_threads) {
   auto sessions = open_paths(path, n_threads);
   if (!sessions) return Error{sessions.error()};
-  auto text = read_text(kText);
-  if (!text) return Error{text.error()};
-  auto tokens = tokenize(sessions.value()[0].vocab(), text.value(), kTokens);
+  auto tokens = first_tokens(sessions.value()[0].vocab(), kText, kTokens);
   if (!tokens) return Error{tokens.error()};
   const std::span<const llama_token> all(tokens.value());
   std::array<Divergence, kPaths.size()> from_first;

@@ -143,10 +143,8 @@ Result<PremisePlan> plan_of(const Flags& flags, const llama_vocab* vocab) {
                  std::to_string(flags.hidden) + " and less than --tokens " +
                  std::to_string(flags.tokens)};
   }
-  auto text = read_text(flags.text);
-  if (!text) return Error{text.error()};
-  auto tokens = tokenize(vocab, text.value(), flags.tokens);
-  if (!tokens) return Error{flags.text + ": " + tokens.error()};
+  auto tokens = first_tokens(vocab, flags.text, flags.tokens);
+  if (!tokens) return Error{tokens.error()};
   PremisePlan plan{std::move(tokens.value()), flags.prefix, flags.every, flags.hidden,
                    flags.temperatures};
   if (plan.n_points() < 4) {

@@ -1,6 +1,6 @@
 #include "eval/run/settings.h"
 
-#include <algorithm>
+#include <set>
 
 namespace kvasir::eval {
 namespace {
@@ -37,38 +37,40 @@ Result<Setting> parse_set(const std::string& text, const CacheOptions& base) {
   return setting;
 }
 
-// "kv-tau=0.5,0.7" -> flag and values; the flag may have its dashes, too.
-Result<std::vector<std::string>> sweep_values(const std::string& sweep, std::string& flag) {
-  const size_t equals = sweep.find('=');
-  flag = sweep.substr(0, equals);
-  if (flag.rfind("kv-", 0) == 0) flag.insert(0, "--");
+struct Sweep {
+  std::string text;  // as it was given, for errors
+  std::string flag;
   std::vector<std::string> values;
-  std::string rest = equals == std::string::npos ? "" : sweep.substr(equals + 1);
+};
+
+// "kv-tau=0.5,0.7"; the flag may have its dashes, too.
+Result<Sweep> parse_sweep(const std::string& text) {
+  const size_t equals = text.find('=');
+  Sweep sweep{text, text.substr(0, equals), {}};
+  if (sweep.flag.rfind("kv-", 0) == 0) sweep.flag.insert(0, "--");
+  std::string rest = equals == std::string::npos ? "" : text.substr(equals + 1);
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
-    if (comma != 0) values.push_back(rest.substr(0, comma));
+    if (comma != 0) sweep.values.push_back(rest.substr(0, comma));
     rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
   }
-  if (values.empty() || flag.rfind("--kv-", 0) != 0) {
-    return Error{"--sweep '" + sweep + "': expected a flag with values, kv-tau=0.5,0.7,0.9"};
+  if (sweep.values.empty() || sweep.flag.rfind("--kv-", 0) != 0) {
+    return Error{"--sweep '" + text + "': expected a flag with values, kv-tau=0.5,0.7,0.9"};
   }
-  return values;
+  return sweep;
 }
 
-Result<void> apply_sweep(const std::string& sweep, std::vector<Setting>& settings) {
-  std::string flag;
-  auto values = sweep_values(sweep, flag);
-  if (!values) return Error{values.error()};
+Result<void> apply_sweep(const Sweep& sweep, std::vector<Setting>& settings) {
   std::vector<Setting> all;
   for (const Setting& setting : settings) {
-    for (const std::string& value : values.value()) {
+    for (const std::string& value : sweep.values) {
       Setting one = setting;
-      one.name.append(" ").append(flag, 5).append("=").append(value);
-      std::vector<std::string> words = {flag};
+      one.name.append(" ").append(sweep.flag, 5).append("=").append(value);
+      std::vector<std::string> words = {sweep.flag};
       words.front().append("=").append(value);
       auto taken = take_flags(words, one.options);
-      if (!taken) return Error{"--sweep " + sweep + ": " + taken.error()};
-      if (!words.empty()) return Error{"--sweep " + sweep + ": no --kv-* flag"};
+      if (!taken) return Error{"--sweep " + sweep.text + ": " + taken.error()};
+      if (!words.empty()) return Error{"--sweep " + sweep.text + ": no --kv-* flag"};
       all.push_back(std::move(one));
     }
   }
@@ -102,15 +104,14 @@ Result<std::vector<Setting>> make_settings(const SettingRequest& request) {
   if (request.sets.empty() && (request.base_given || !request.sweeps.empty())) {
     asked.push_back({request.base.policy, request.base});
   }
-  std::vector<std::string> swept;
-  for (const std::string& sweep : request.sweeps) {
-    std::string flag;
-    auto values = sweep_values(sweep, flag);
-    if (values && std::find(swept.begin(), swept.end(), flag) != swept.end()) {
-      return Error{"--sweep " + sweep + ": this flag is swept already; give all values at once"};
+  std::set<std::string> swept;
+  for (const std::string& text : request.sweeps) {
+    auto sweep = parse_sweep(text);
+    if (!sweep) return Error{sweep.error()};
+    if (!swept.insert(sweep.value().flag).second) {
+      return Error{"--sweep " + text + ": this flag is swept already; give all values at once"};
     }
-    swept.push_back(flag);
-    auto applied = apply_sweep(sweep, asked);
+    auto applied = apply_sweep(sweep.value(), asked);
     if (!applied) return Error{applied.error()};
   }
   std::vector<Setting> settings = {{kReference, CacheOptions{}}};

@@ -5,16 +5,14 @@
 #include <limits>
 #include <numeric>
 
+#include "base/fnv1a.h"
+
 namespace kvasir::eval {
 namespace {
 
 // FNV-1a of the purpose, started from the seed.
 uint64_t mix(uint64_t seed, std::string_view purpose) {
-  constexpr uint64_t kOffset = 14695981039346656037ULL;
-  constexpr uint64_t kPrime = 1099511628211ULL;
-  uint64_t hash = kOffset ^ (seed * 0x9E3779B97F4A7C15ULL);
-  for (const char c : purpose) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
-  return hash;
+  return fnv1a(purpose, kFnv1aStart ^ (seed * 0x9E3779B97F4A7C15ULL));
 }
 
 }  // namespace
