@@ -18,6 +18,8 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/packed_rows.h"
+
 namespace kvasir {
 
 inline constexpr int32_t kPageSlots = 64;    ///< tokens per page
@@ -88,6 +90,11 @@ struct KvKernels {
     double z, s;
   };
   LogitSums (*logit_sums)(const float* logits, int32_t n);
+
+  /// Writes the values of packed rows to out, [n_rows, head_dim]. Any bytes are allowed: scales
+  /// that are infinite or NaN give such values. All tables give the same bits, but for NaN.
+  /// Reads no byte outside the rows and what they share. No pointer needs to be aligned.
+  void (*unpack_rows)(const PackedRows& args, float* out);
 };
 
 /// Tables this CPU can run, slowest first; [0] is the reference. Tests iterate over this.

@@ -50,6 +50,7 @@ TEST(Registry, EveryEntryOfATableIsItsOwn) {
     ASSERT_NE(table->store_v, nullptr);
     ASSERT_NE(table->add_mass, nullptr);
     ASSERT_NE(table->logit_sums, nullptr);
+    ASSERT_NE(table->unpack_rows, nullptr);
     attend.insert(table->attend_page);
     sums.insert(table->logit_sums);
   }
@@ -76,7 +77,8 @@ TEST(Registry, NoTableIsLeftUntested) {
     EXPECT_EQ(tested, std::set<std::string>(expected.begin(), expected.end())) << suite->name();
   }
   const int fast_suites = supported_kernels().size() > 1 ? 1 : 0;
-  EXPECT_EQ(suites, fast_suites + 5) << "AttendPage, AttendPages, StoreRows, AddMass, LogitSums";
+  EXPECT_EQ(suites, fast_suites + 6)
+      << "AttendPage, AttendPages, StoreRows, AddMass, LogitSums, UnpackRows";
 }
 
 }  // namespace

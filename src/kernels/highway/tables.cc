@@ -14,6 +14,7 @@
 #include "kernels/highway/attend-inl.h"
 #include "kernels/highway/logit_sums-inl.h"
 #include "kernels/highway/rows-inl.h"
+#include "kernels/highway/unpack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kvasir::highway::HWY_NAMESPACE {
@@ -29,7 +30,8 @@ namespace kvasir::highway::HWY_NAMESPACE {
 #endif
 
 extern const KvKernels kTable;
-const KvKernels kTable{KVASIR_TABLE_NAME, attend_page, store_k, store_v, add_mass, logit_sums};
+const KvKernels kTable{KVASIR_TABLE_NAME, attend_page, store_k,    store_v,
+                       add_mass,          logit_sums,  unpack_rows};
 
 #undef KVASIR_TABLE_NAME
 

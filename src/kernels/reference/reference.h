@@ -15,6 +15,7 @@ void store_v(uint16_t* v, int32_t head_dim_v, int32_t first_slot, int32_t n_toke
              const float* rows, ptrdiff_t row_stride);
 void add_mass(const float* scores, int32_t n, float m, float s, float weight, float* mass);
 KvKernels::LogitSums logit_sums(const float* logits, int32_t n);
+void unpack_rows(const PackedRows& args, float* out);
 
 /// The table named "reference".
 const KvKernels& table();
