@@ -70,7 +70,7 @@ bool leaves_layers(const std::string& value, const std::optional<ModelInfo>& mod
 Result<void> check_device(Command command, const ArgumentView& view, const CacheOptions& options,
                           const std::optional<ModelInfo>& model) {
   const std::string why =
-      ": the device would not hold the cache, as --kv-policy " + options.policy + " requires; ";
+      ": the device would not hold the cache, as " + options.mover() + " requires; ";
   if (const auto refused = first_refused(command, view, "--flash-attn", is_off)) {
     return Error{*refused + why + "leave flash attention at auto or on"};
   }
@@ -87,8 +87,7 @@ Result<void> check_device(Command command, const ArgumentView& view, const Cache
                                     [](const std::string& value) { return value != kDevice; });
   if (device) return Error{*device + why + "leave it out, or give " + std::string(kDevice)};
   if (view.any({"--server-base"})) {
-    return Error{"--server-base: the cache is the other server's; leave out --kv-policy " +
-                 options.policy};
+    return Error{"--server-base: the cache is the other server's; leave out " + options.mover()};
   }
   return {};
 }
@@ -99,7 +98,8 @@ std::optional<long long> number_of(const ArgumentView& view, std::string_view na
   return to_number(setting->value);
 }
 
-// What an evicting policy cannot honour: name of the flag, when it is refused, and why.
+// What a cache cannot honour whose rows are evicted or demoted: name of the flag, when it is
+// refused, and why.
 struct Refusal {
   enum class When { kOn, kGiven, kNonZero, kNotOne, kNotPositive };
   std::string_view name;
@@ -107,24 +107,27 @@ struct Refusal {
   std::string_view why;
 };
 
-constexpr Refusal kWithEviction[] = {
+constexpr Refusal kWithMovedRows[] = {
     {"--context-shift", Refusal::When::kOn,
-     "eviction makes the room that a shift would make; leave it out"},
+     "rows that were evicted or demoted cannot be shifted; leave it out"},
     {"--swa-full", Refusal::When::kOn,
-     "sliding-window layers would be evicted like full ones; leave it out"},
+     "sliding-window layers would be treated like full ones; leave it out"},
     {"--kv-unified", Refusal::When::kOn,
-     "eviction needs one cache for each sequence; leave it out"},
+     "evicting and demoting need one cache for each sequence; leave it out"},
     {"--parallel", Refusal::When::kNotPositive,
      "auto shares one cache among all slots; give a number"},
-    {"--slot-save-path", Refusal::When::kGiven, "a cache with evicted tokens cannot be saved yet"},
-    {"--prompt-cache", Refusal::When::kGiven, "a cache with evicted tokens cannot be saved yet"},
-    {"--cache-ram", Refusal::When::kNonZero, "a cache with evicted tokens cannot be saved yet"},
+    {"--slot-save-path", Refusal::When::kGiven,
+     "a cache with evicted or demoted tokens cannot be saved yet"},
+    {"--prompt-cache", Refusal::When::kGiven,
+     "a cache with evicted or demoted tokens cannot be saved yet"},
+    {"--cache-ram", Refusal::When::kNonZero,
+     "a cache with evicted or demoted tokens cannot be saved yet"},
     {"--ctx-checkpoints", Refusal::When::kNonZero,
-     "a cache with evicted tokens cannot be saved yet"},
+     "a cache with evicted or demoted tokens cannot be saved yet"},
     {"--cache-reuse", Refusal::When::kNonZero,
-     "chunks of a cache with evicted tokens cannot be moved; leave it out"},
+     "chunks of a cache with evicted or demoted tokens cannot be moved; leave it out"},
     {"--grp-attn-n", Refusal::When::kNotOne,
-     "positions of a cache with evicted tokens cannot be regrouped; leave it out"},
+     "positions of a cache with evicted or demoted tokens cannot be regrouped; leave it out"},
 };
 
 bool applies(const Refusal& refusal, const Setting& setting) {
@@ -144,18 +147,17 @@ bool applies(const Refusal& refusal, const Setting& setting) {
   return false;
 }
 
-Result<void> check_eviction(Command command, const ArgumentView& view,
-                            const CacheOptions& options) {
+Result<void> check_moved_rows(Command command, const ArgumentView& view,
+                              const CacheOptions& options) {
   if (command == Command::kPerplexity) {
-    return Error{"perplexity with --kv-policy " + options.policy +
-                 ": it scores whole chunks, which evict nothing; `kvasir eval fidelity` measures "
-                 "what eviction costs"};
+    return Error{"perplexity with " + options.mover() +
+                 ": it scores whole chunks, in which nothing is evicted or demoted; `kvasir eval "
+                 "fidelity` measures what that costs"};
   }
-  for (const Refusal& refusal : kWithEviction) {
+  for (const Refusal& refusal : kWithMovedRows) {
     const auto setting = view.find(refusal.name);
     if (setting && applies(refusal, *setting)) {
-      return Error{setting->shown + " with --kv-policy " + options.policy + ": " +
-                   std::string(refusal.why)};
+      return Error{setting->shown + " with " + options.mover() + ": " + std::string(refusal.why)};
     }
   }
   return {};
@@ -182,10 +184,10 @@ Result<void> check(Command command, const ArgumentView& view, const CacheOptions
                    const std::optional<ModelInfo>& model) {
   if (auto names = check_names(view); !names) return names;
   if (auto types = check_row_types(command, view); !types) return types;
-  if (options.policy != "none") {
+  if (options.moves_rows()) {
     if (auto device = check_device(command, view, options, model); !device) return device;
   }
-  if (options.evicts()) return check_eviction(command, view, options);
+  if (options.moves_rows()) return check_moved_rows(command, view, options);
   return {};
 }
 
@@ -223,7 +225,7 @@ void add_slots(Completion& c) {
     c.add("--parallel", std::to_string(kServeSlots));
     if (!c.view.any({"--kv-unified"})) c.args.emplace_back("--no-kv-unified");
   }
-  if (c.options.evicts()) {
+  if (c.options.moves_rows()) {
     c.add("--cache-ram", "0");
     c.add("--ctx-checkpoints", "0");
     if (c.knows("--cache-idle-slots") && !c.view.any({"--cache-idle-slots"})) {

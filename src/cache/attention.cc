@@ -17,6 +17,7 @@ using attention::page_args;
 using attention::Plan;
 using attention::RowRange;
 using attention::state_at;
+using attention::turns;
 using attention::Unit;
 using attention::z;
 
@@ -40,10 +41,9 @@ Plan make_plan(const AttendArgs& args, std::span<const StreamRows> streams) {
   plan.n_blocks = (args.n_queries + plan.block - 1) / plan.block;
   plan.n_rows = plan.block * plan.q_per_kv;
   plan.n_units = int64_t{args.n_streams} * plan.n_kv_heads * plan.n_blocks;
-  int32_t max_slots = 0;
-  for (const StreamRows& s : streams) max_slots = std::max(max_slots, s.n_slots);
-  const int32_t n_pages = (max_slots + kPageSlots - 1) / kPageSlots;
-  plan.padded_slots = n_pages * kPageSlots;
+  int32_t n_pages = 0;
+  for (const StreamRows& s : streams) n_pages = std::max(n_pages, s.order.n_pages());
+  plan.n_places = n_pages * kPageSlots;
   const int64_t wanted = (kTargetItems + plan.n_units - 1) / plan.n_units;
   plan.n_splits =
       static_cast<int32_t>(std::clamp<int64_t>(wanted, 1, std::max(1, n_pages / kMinSplitPages)));
@@ -91,17 +91,36 @@ RowRange visible_rows(const Call& call, const Unit& unit, int32_t page,
   return {range.begin * g, range.end * g, range.any_mask};
 }
 
+// Keys that lie turned are read with queries that are turned alike.
+void turn_queries(const Call& call, const Unit& unit, AttentionWorkspace::Worker& worker) {
+  const StreamRows& stream = call.streams[z(unit.stream)];
+  const int32_t n_rows = unit.n_queries * call.plan.q_per_kv;
+  std::copy_n(worker.q.begin(), n_rows, worker.cold_q.begin());
+  if (stream.order.n_cold == 0 || !turns(*stream.rows)) return;
+  const int32_t width = call.plan.head_dim_k;
+  worker.turned_q.resize(std::max(worker.turned_q.size(), z(n_rows) * z(width)));
+  for (int32_t r = 0; r < n_rows; ++r) {
+    float* q = worker.turned_q.data() + ptrdiff_t{r} * width;
+    std::copy_n(worker.q[z(r)], width, q);
+    turn_row(q, width);
+    worker.cold_q[z(r)] = q;
+  }
+}
+
 // One page whose rows all read the query as it is.
-void attend_plain_page(const Call& call, const Unit& unit, int32_t page, int32_t n_slots,
+void attend_plain_page(const Call& call, const Unit& unit, int32_t page, const PageRows& rows,
                        const RowRange& range, AttentionWorkspace::Worker& worker,
                        const SoftmaxState& state, bool with_scores) {
-  const F16Tier& rows = call.streams[z(unit.stream)].rows->rows();
-  PageArgs a = page_args(call, rows, unit, page);
-  a.n_slots = n_slots;
-  a.next_k = rows.has_page(page + 1) ? rows.k(page + 1, unit.head) : nullptr;
+  const StreamRows& stream = call.streams[z(unit.stream)];
+  const bool cold = stream.order.is_cold(page);
+  const F16Tier& f16 = stream.rows->rows();
+  PageArgs a = page_args(call, rows);
+  a.n_slots = stream.order.slots_in(page);
+  const bool next_is_f16 = page + 1 < stream.order.f16_pages() && f16.has_page(page + 1);
+  a.next_k = next_is_f16 ? f16.k(page + 1, unit.head) : nullptr;
   for (int32_t begin = range.begin; begin < range.end; begin += kMaxRows) {
     a.n_rows = std::min(kMaxRows, range.end - begin);
-    a.q = worker.q.data() + begin;
+    a.q = (cold ? worker.cold_q : worker.q).data() + begin;
     a.mask = range.any_mask ? worker.mask.data() + begin : nullptr;
     a.slope = call.args.max_bias > 0 ? worker.slope.data() + begin : nullptr;
     a.scores = with_scores ? worker.scores.data() + begin : nullptr;
@@ -112,32 +131,32 @@ void attend_plain_page(const Call& call, const Unit& unit, int32_t page, int32_t
 void attend_pages(const Call& call, const Unit& unit, int32_t first_page, int32_t last_page,
                   AttentionWorkspace::Worker& worker, const SoftmaxState& state) {
   const StreamRows& stream = call.streams[z(unit.stream)];
-  const F16Tier& rows = stream.rows->rows();
   const bool with_scores = stream.mass != nullptr;
   for (int32_t page = first_page; page < last_page; ++page) {
-    const int32_t n_slots = std::min(kPageSlots, stream.n_slots - page * kPageSlots);
     if (with_scores) {
       for (int32_t r = 0; r < call.plan.n_rows; ++r) {
         worker.scores[z(r)] = call.workspace.scores.data() +
                               (ptrdiff_t{unit.stream} * call.args.n_heads +
                                ptrdiff_t{unit.head} * call.plan.q_per_kv + r) *
-                                  call.plan.padded_slots +
+                                  call.plan.n_places +
                               ptrdiff_t{page} * kPageSlots;
       }
     }
     const RowRange range = visible_rows(call, unit, page, worker);
-    if (range.begin >= range.end || !rows.has_page(page)) {
+    PageRows rows;
+    if (range.begin < range.end) {
+      rows = read_page(*stream.rows, stream.order, page, unit.head, call.kernels, worker.page);
+    }
+    if (rows.k == nullptr) {
       if (with_scores) {
         for (int32_t r = 0; r < call.plan.n_rows; ++r) {
-          std::fill_n(worker.scores[z(r)], n_slots, kMinusInf);
+          std::fill_n(worker.scores[z(r)], stream.order.slots_in(page), kMinusInf);
         }
       }
-      continue;
-    }
-    if (call.workspace.runs[z(unit.stream)].empty()) {
-      attend_plain_page(call, unit, page, n_slots, range, worker, state, with_scores);
+    } else if (call.workspace.runs[z(unit.stream)].empty()) {
+      attend_plain_page(call, unit, page, rows, range, worker, state, with_scores);
     } else {
-      attend_turned_page(call, unit, page, n_slots, range, worker, state, with_scores);
+      attend_turned_page(call, unit, page, rows, range, worker, state, with_scores);
     }
   }
 }
@@ -193,8 +212,8 @@ void run_item(const Call& call, int64_t item, int32_t worker_index) {
                                    : partial_state(call, unit_index, split);
   reset(state, call.plan.n_rows);
   fill_queries(call, unit, worker);
-  const StreamRows& stream = call.streams[z(unit.stream)];
-  const int32_t n_pages = (stream.n_slots + kPageSlots - 1) / kPageSlots;
+  turn_queries(call, unit, worker);
+  const int32_t n_pages = call.streams[z(unit.stream)].order.n_pages();
   const int32_t per_split = (n_pages + call.plan.n_splits - 1) / call.plan.n_splits;
   attend_pages(call, unit, std::min(n_pages, split * per_split),
                std::min(n_pages, (split + 1) * per_split), worker, state);
@@ -229,22 +248,30 @@ void merge_unit(const Call& call, int64_t unit_index) {
 void collect_mass(const Call& call, int32_t stream_index, ParallelFor& parallel) {
   const StreamRows& stream = call.streams[z(stream_index)];
   const int32_t n_heads = call.args.n_heads;
-  stream.mass->mass.assign(z(stream.n_slots), 0.0F);
-  stream.mass->valid = true;
+  const ReadOrder& order = stream.order;
+  StepMass& mass = *stream.mass;
+  mass.mass.assign(z(order.n_slots), 0.0F);
+  mass.valid = true;
+  const int32_t n_places = order.is_identity() ? order.n_slots : order.n_places();
+  if (!order.is_identity()) mass.places.assign(z(n_places), 0.0F);
+  float* sums = order.is_identity() ? mass.mass.data() : mass.places.data();
   const float weight = 1.0F / static_cast<float>(n_heads);
-  const int32_t n_pages = (stream.n_slots + kPageSlots - 1) / kPageSlots;
+  const int32_t n_pages = order.n_pages();
   const int32_t pages_per_item = 8;
   parallel.run((n_pages + pages_per_item - 1) / pages_per_item, [&](int64_t item, int32_t) {
     const auto first = static_cast<int32_t>(item) * pages_per_item * kPageSlots;
-    const int32_t n = std::min(pages_per_item * kPageSlots, stream.n_slots - first);
+    const int32_t n = std::min(pages_per_item * kPageSlots, n_places - first);
     for (int32_t h = 0; h < n_heads; ++h) {
       const auto row = z(stream_index * n_heads + h);
       if (!(call.workspace.final_s[row] > 0)) continue;
-      call.kernels.add_mass(call.workspace.scores.data() + row * z(call.plan.padded_slots) + first,
-                            n, call.workspace.final_m[row], call.workspace.final_s[row], weight,
-                            stream.mass->mass.data() + first);
+      call.kernels.add_mass(call.workspace.scores.data() + row * z(call.plan.n_places) + first, n,
+                            call.workspace.final_m[row], call.workspace.final_s[row], weight,
+                            sums + first);
     }
   });
+  if (!order.is_identity()) {
+    order.to_slots(std::span<const float>(mass.places), std::span<float>(mass.mass));
+  }
 }
 
 }  // namespace
@@ -272,6 +299,7 @@ void AttentionWorkspace::reserve_workers(int32_t n_workers, int32_t n_rows, int3
       w.m.resize(z(n_rows));
       w.s.resize(z(n_rows));
       w.q.resize(z(n_rows));
+      w.cold_q.resize(z(n_rows));
       w.mask.resize(z(n_rows));
       w.slope.resize(z(n_rows));
       w.scores.resize(z(n_rows));
@@ -287,12 +315,14 @@ size_t AttentionWorkspace::bytes() const {
              sizeof(float);
   for (const Worker& w : workers) {
     n += (w.m.capacity() + w.s.capacity() + w.acc.capacity() + w.turned.capacity() +
-          w.slope.capacity()) *
+          w.turned_q.capacity() + w.slope.capacity()) *
              sizeof(float) +
-         (w.q.capacity() + w.mask.capacity() + w.scores.capacity()) * sizeof(void*);
+         w.page.bytes() +
+         (w.q.capacity() + w.cold_q.capacity() + w.mask.capacity() + w.scores.capacity()) *
+             sizeof(void*);
   }
   for (const auto& r : runs) n += r.capacity() * sizeof(TurnRun);
-  return n;
+  return n + places.capacity() * sizeof(int32_t);
 }
 
 void attend_streams(const AttendArgs& args, std::span<const StreamRows> streams,
@@ -317,8 +347,8 @@ void attend_streams(const AttendArgs& args, std::span<const StreamRows> streams,
   if (any_mass) {
     assert(args.n_queries == 1);
     const size_t rows = streams.size() * z(args.n_heads);
-    if (workspace.scores.size() < rows * z(plan.padded_slots)) {
-      workspace.scores.resize(rows * z(plan.padded_slots) * 5 / 4);
+    if (workspace.scores.size() < rows * z(plan.n_places)) {
+      workspace.scores.resize(rows * z(plan.n_places) * 5 / 4);
     }
     workspace.final_m.resize(rows);
     workspace.final_s.resize(rows);

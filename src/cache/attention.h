@@ -13,6 +13,7 @@
 #include "base/parallel.h"
 #include "cache/layer_cache.h"
 #include "cache/mask_view.h"
+#include "cache/page_rows.h"
 #include "cache/rope.h"
 #include "kernels/kernels.h"
 
@@ -54,22 +55,23 @@ struct AttendArgs {
 
 /// Attention mass of the newest step of one stream and layer.
 struct StepMass {
-  std::vector<float> mass;  ///< [n_slots] probability, mean over query heads
-  bool valid = false;       ///< false: the step had several queries
+  std::vector<float> mass;    ///< [n_slots] probability, mean over query heads
+  std::vector<float> places;  ///< the same in read order; scratch
+  bool valid = false;         ///< false: the step had several queries
 };
 
 /// The rows that one stream of a call reads.
 struct StreamRows {
   const LayerCache* rows = nullptr;
-  const MaskView* mask = nullptr;
-  int32_t n_slots = 0;
+  const MaskView* mask = nullptr;  ///< in the order of places
+  ReadOrder order;
   StepMass* mass = nullptr;    ///< filled where not null; needs n_queries == 1
   Rotator* rotator = nullptr;  ///< not null: positions are slots
 };
 
-/// A run of slots that read the query with the same turn.
+/// A run of places that read the query with the same rotation.
 struct TurnRun {
-  int32_t first, end;  ///< slots [first, end)
+  int32_t first, end;  ///< places [first, end)
   const float* turn;   ///< null: as it is
 };
 
@@ -80,8 +82,11 @@ class AttentionWorkspace {
   size_t bytes() const;
 
   struct Worker {
-    std::vector<float> m, s, acc;       // [n_rows], [n_rows], [n_rows, head_dim_v]
-    std::vector<float> turned;          // [head_dim_k]
+    std::vector<float> m, s, acc;      // [n_rows], [n_rows], [n_rows, head_dim_v]
+    std::vector<float> turned;         // [head_dim_k]
+    std::vector<float> turned_q;       // [n_rows, head_dim_k], for formats that turn keys
+    std::vector<const float*> cold_q;  // [n_rows] what compressed pages read: q or turned_q
+    PageScratch page;
     std::vector<const float*> q;        // [n_rows]
     std::vector<const uint16_t*> mask;  // [n_rows]
     std::vector<float> slope;           // [n_rows]
@@ -89,11 +94,12 @@ class AttentionWorkspace {
   };
   std::vector<Worker> workers;
   std::vector<float> partials;             // [n_units, n_splits, n_rows, head_dim_v + 2]
-  std::vector<float> scores;               // [n_streams, n_heads, n_slots padded]
+  std::vector<float> scores;               // [n_streams, n_heads, n_places]
   std::vector<float> final_m, final_s;     // [n_streams, n_heads]
   std::vector<std::vector<TurnRun>> runs;  // [n_streams]
   std::vector<StreamRows> streams;         // [n_streams]
   std::vector<float> slopes;               // [n_heads]
+  std::vector<int32_t> places;             // [n_places] of observed_mass
 };
 
 /// Runs one attention call. streams has args.n_streams entries with rows of one geometry.

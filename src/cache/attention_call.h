@@ -21,7 +21,7 @@ struct Plan {
   int32_t n_rows;  // block * q_per_kv
   int32_t n_splits;
   int64_t n_units;
-  int32_t padded_slots;  // row length of scores
+  int32_t n_places;  // row length of scores
 };
 
 // One call's immutable context, shared by all items.
@@ -37,10 +37,10 @@ struct Unit {
   int32_t stream, head, first_query, n_queries;
 };
 
-inline PageArgs page_args(const Call& call, const F16Tier& rows, const Unit& unit, int32_t page) {
+inline PageArgs page_args(const Call& call, const PageRows& rows) {
   PageArgs a{};
-  a.k = rows.k(page, unit.head);
-  a.v = rows.v(page, unit.head);
+  a.k = rows.k;
+  a.v = rows.v;
   a.head_dim_k = call.plan.head_dim_k;
   a.head_dim_v = call.plan.head_dim_v;
   a.scale = call.args.scale;
@@ -54,6 +54,12 @@ struct RowRange {
   bool any_mask;
 };
 
+// True if the format of demoted rows leaves keys turned.
+inline bool turns(const LayerCache& rows) {
+  const RowCodec* k = rows.cold() == nullptr ? nullptr : rows.cold()->codecs().k;
+  return k != nullptr && k->turned();
+}
+
 inline SoftmaxState state_at(const SoftmaxState& state, int32_t row) {
   return {state.m + row, state.s + row, state.acc + ptrdiff_t{row} * state.acc_stride,
           state.acc_stride};
@@ -61,13 +67,13 @@ inline SoftmaxState state_at(const SoftmaxState& state, int32_t row) {
 
 // --- Positions that are slots (attention_turns.cc) ---
 
-// Finds the runs of slots of a stream with the same number of evicted tokens behind them; none
+// Finds the runs of places of a stream with the same number of evicted tokens behind them; none
 // where queries are read as they are.
 void find_runs(const AttendArgs& args, const StreamRows& stream, int32_t stream_index,
                std::vector<TurnRun>& runs);
 
 // One page whose slots read the query turned, run by run.
-void attend_turned_page(const Call& call, const Unit& unit, int32_t page, int32_t n_slots,
+void attend_turned_page(const Call& call, const Unit& unit, int32_t page, const PageRows& rows,
                         const RowRange& range, AttentionWorkspace::Worker& worker,
                         const SoftmaxState& state, bool with_scores);
 

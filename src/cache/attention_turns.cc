@@ -9,20 +9,22 @@ namespace {
 
 // The part of a run that lies in a page: turned queries, and a mask that hides the lane-aligned
 // neighbours that belong to other runs. Slots are counted in the page.
-void attend_run(const Call& call, const Unit& unit, int32_t page, const TurnRun& run,
-                const RowRange& range, AttentionWorkspace::Worker& worker,
+void attend_run(const Call& call, const Unit& unit, const PageRows& rows, bool cold,
+                const TurnRun& run, const RowRange& range, AttentionWorkspace::Worker& worker,
                 const SoftmaxState& state, bool with_scores) {
   const Rotator& rotator = *call.streams[z(unit.stream)].rotator;
   const int32_t lane = run.first / kLaneSlots * kLaneSlots;  // where the kernel starts
-  PageArgs a = page_args(call, call.streams[z(unit.stream)].rows->rows(), unit, page);
+  const bool turned = cold && turns(*call.streams[z(unit.stream)].rows);
+  PageArgs a = page_args(call, rows);
   a.k += ptrdiff_t{lane} * a.head_dim_k;
   a.v += ptrdiff_t{lane} * a.head_dim_v;
   a.n_slots = run.end - lane;
   a.n_rows = 1;
   for (int32_t r = range.begin; r < range.end; ++r) {
-    const float* q = worker.q[z(r)];
+    const float* q = turned && run.turn == nullptr ? worker.cold_q[z(r)] : worker.q[z(r)];
     if (run.turn != nullptr) {
       rotator.apply(run.turn, q, a.head_dim_k, worker.turned.data());
+      if (turned) turn_row(worker.turned.data(), a.head_dim_k);
       q = worker.turned.data();
     }
     const uint16_t* mask = worker.mask[z(r)];
@@ -46,9 +48,11 @@ void attend_run(const Call& call, const Unit& unit, int32_t page, const TurnRun&
 
 }  // namespace
 
-void attend_turned_page(const Call& call, const Unit& unit, int32_t page, int32_t n_slots,
+void attend_turned_page(const Call& call, const Unit& unit, int32_t page, const PageRows& rows,
                         const RowRange& range, AttentionWorkspace::Worker& worker,
                         const SoftmaxState& state, bool with_scores) {
+  const ReadOrder& order = call.streams[z(unit.stream)].order;
+  const int32_t n_slots = order.slots_in(page);
   const int32_t base = page * kPageSlots;
   const std::vector<TurnRun>& runs = call.workspace.runs[z(unit.stream)];
   auto run = std::upper_bound(runs.begin(), runs.end(), base,
@@ -56,26 +60,37 @@ void attend_turned_page(const Call& call, const Unit& unit, int32_t page, int32_
   for (; run != runs.end() && run->first < base + n_slots; ++run) {
     const TurnRun part{std::max(run->first - base, 0), std::min(run->end - base, n_slots),
                        run->turn};
-    attend_run(call, unit, page, part, range, worker, state, with_scores);
+    attend_run(call, unit, rows, order.is_cold(page), part, range, worker, state, with_scores);
   }
 }
 
 void find_runs(const AttendArgs& args, const StreamRows& stream, int32_t stream_index,
                std::vector<TurnRun>& runs) {
   runs.clear();
-  if (stream.rotator == nullptr || !stream.rotator->rotates() || stream.n_slots == 0) return;
+  const ReadOrder& order = stream.order;
+  if (stream.rotator == nullptr || !stream.rotator->rotates() || order.n_slots == 0) return;
   const std::span<const int32_t> positions = stream.rows->positions();
   const int32_t newest = args.positions[z(int64_t{stream_index + 1} * args.n_queries - 1)];
-  const int32_t offset = newest - (stream.n_slots - 1);
+  const int32_t offset = newest - (order.n_slots - 1);
   if (positions[0] - offset == 0) return;  // nothing was evicted: one run as it is
-  for (int32_t first = 0; first < stream.n_slots;) {
-    const int32_t shift = positions[z(first)] - first;
-    int32_t end = first + 1;
-    while (end < stream.n_slots && positions[z(end)] - end == shift) ++end;
-    const int32_t delta = shift - offset;
-    runs.push_back({first, end, delta == 0 ? nullptr : stream.rotator->prepare(delta)});
-    first = end;
-  }
+  const auto find_between = [&](int32_t first, int32_t last) {
+    while (first < last) {
+      const int32_t shift = positions[z(first)] - first;
+      int32_t end = first + 1;
+      while (end < last && positions[z(end)] - end == shift) ++end;
+      const int32_t delta = shift - offset;
+      const int32_t place = order.place_of(first);
+      runs.push_back(
+          {place, place + end - first, delta == 0 ? nullptr : stream.rotator->prepare(delta)});
+      first = end;
+    }
+  };
+  // In the order of places: the f16 tier, then the compressed one.
+  const int32_t cold_end = order.n_head + order.n_cold;
+  find_between(0, order.n_cold == 0 ? order.n_slots : order.n_head);
+  if (order.n_cold == 0) return;
+  find_between(cold_end, order.n_slots);
+  find_between(order.n_head, cold_end);
 }
 
 }  // namespace kvasir::attention

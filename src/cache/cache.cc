@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -20,8 +22,9 @@ Error out_of_memory(int32_t layer, int32_t stream, int64_t bytes) {
 
 }  // namespace
 
-Cache::Cache(const CacheConfig& config, Policy policy, const KvKernels& kernels)
-    : config_(config), policy_(std::move(policy)), kernels_(&kernels) {
+Cache::Cache(const CacheConfig& config, Policy policy, const FormatSpec& formats,
+             const KvKernels& kernels)
+    : config_(config), policy_(std::move(policy)), formats_(formats), kernels_(&kernels) {
   if (evicts()) needs_ = policy_.needs();
   evicted_rows_.resize(z(config.n_streams));
   cell_masks_.resize(z(config.n_streams));
@@ -32,7 +35,10 @@ Result<std::unique_ptr<Cache>> Cache::create(const CacheConfig& config, const Kv
   assert(config.n_streams > 0 && config.n_cells > 0);
   Result<Policy> policy = make_policy(config.options.policy, config.options.params);
   if (!policy) return Error{policy.error()};
-  return std::unique_ptr<Cache>(new Cache(config, std::move(policy.value()), kernels));
+  Result<FormatSpec> formats = parse_format(config.options.format);
+  if (!formats) return Error{formats.error()};
+  return std::unique_ptr<Cache>(
+      new Cache(config, std::move(policy.value()), formats.value(), kernels));
 }
 
 Result<void> Cache::set_geometry(int32_t layer, const LayerGeometry& geometry) {
@@ -46,7 +52,7 @@ Result<void> Cache::set_geometry(int32_t layer, const LayerGeometry& geometry) {
   for (int32_t stream = 0; stream < config_.n_streams; ++stream) {
     LayerCache* rows = l.streams[z(stream)].get();
     if (rows == nullptr) continue;
-    if (evicts() || l.geometry.width_k() != geometry.width_k() ||
+    if (moves_rows() || l.geometry.width_k() != geometry.width_k() ||
         l.geometry.width_v() != geometry.width_v()) {
       return Error{"layer " + std::to_string(layer) + " is attended with two shapes of rows"};
     }
@@ -86,8 +92,11 @@ LayerCache& Cache::layer_cache(int32_t layer, int32_t stream) {
   std::unique_ptr<LayerCache>& rows = l.streams[z(stream)];
   if (rows == nullptr) {
     assert(l.geometry.n_kv_heads > 0);
-    rows = std::make_unique<LayerCache>(evicts() ? Placement::kByArrival : Placement::kByCell,
-                                        l.geometry, *kernels_, arena_);
+    const auto index = static_cast<int32_t>(std::distance(layers_.begin(), layers_.find(layer)));
+    const auto n_layers = static_cast<int32_t>(layers_.size());
+    rows = std::make_unique<LayerCache>(
+        moves_rows() ? Placement::kByArrival : Placement::kByCell, l.geometry,
+        moves_rows() ? formats_.of_layer(index, n_layers) : RowCodecs{}, *kernels_, arena_);
   }
   return *rows;
 }
@@ -144,7 +153,7 @@ Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
     if (rows.placement() == Placement::kByCell) {
       cell_masks_[z(stream)].set_identity(mask, args.epoch);
       view.mask = &cell_masks_[z(stream)];
-      view.n_slots = std::min(rows.n_slots(), args.n_cells);
+      view.order.n_slots = std::min(rows.n_slots(), args.n_cells);
     } else {
       if (mask.data != nullptr) {
         rows.drop_hidden(mask.data + (mask.n_queries - 1) * mask.stride, mask.n_cells);
@@ -153,14 +162,19 @@ Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
         Result<void> seen = check_visible(stream, rows, mask);
         if (!seen) return seen;
       }
-      if (rows.is_identity() && mask.data != nullptr) {
+      view.order = rows.read_order();
+      if (!view.order.is_identity()) {
+        places_.resize(z(view.order.n_places()));
+        view.order.to_places(rows.cells(), INT32_MAX, std::span<int32_t>(places_));
+        slot_masks_[z(stream)].set_gathered(mask, places_);
+        view.mask = &slot_masks_[z(stream)];
+      } else if (rows.is_identity() && mask.data != nullptr) {
         cell_masks_[z(stream)].set_identity(mask, args.epoch);
         view.mask = &cell_masks_[z(stream)];
       } else {
         slot_masks_[z(stream)].set_gathered(mask, rows.cells());
         view.mask = &slot_masks_[z(stream)];
       }
-      view.n_slots = rows.n_slots();
       StepMass& mass = layer.masses[z(stream)];
       mass.valid = false;
       if (needs_.step_mass && args.n_queries == 1) view.mass = &mass;
@@ -203,9 +217,12 @@ CacheBytes Cache::bytes(int32_t stream) const {
     const LayerCache* rows = layer.streams[z(stream)].get();
     if (rows != nullptr) {
       bytes.rows += static_cast<int64_t>(rows->row_bytes());
+      bytes.demoted += static_cast<int64_t>(rows->cold_bytes());
       bytes.metadata += static_cast<int64_t>(rows->metadata_bytes());
     }
-    bytes.metadata += static_cast<int64_t>(layer.masses[z(stream)].mass.capacity() * sizeof(float));
+    bytes.metadata +=
+        static_cast<int64_t>(layer.masses[z(stream)].mass.capacity() * sizeof(float) +
+                             layer.masses[z(stream)].places.capacity() * sizeof(float));
   }
   return bytes;
 }
@@ -215,13 +232,15 @@ CacheBytes Cache::bytes() const {
   for (int32_t s = 0; s < config_.n_streams; ++s) {
     const CacheBytes of_stream = this->bytes(s);
     bytes.rows += of_stream.rows;
+    bytes.demoted += of_stream.demoted;
     bytes.metadata += of_stream.metadata;
     bytes.workspace += static_cast<int64_t>(cell_masks_[z(s)].bytes() + slot_masks_[z(s)].bytes());
   }
   for (const auto& rotator : rotators_) bytes.workspace += static_cast<int64_t>(rotator->bytes());
-  bytes.workspace +=
-      static_cast<int64_t>(workspace_.bytes() + scores_.capacity() * sizeof(float) +
-                           (order_.capacity() + survivors_.capacity()) * sizeof(int32_t));
+  bytes.workspace += static_cast<int64_t>(
+      workspace_.bytes() + scores_.capacity() * sizeof(float) +
+      (order_.capacity() + survivors_.capacity() + places_.capacity()) * sizeof(int32_t) +
+      encode_.bytes());
   return bytes;
 }
 

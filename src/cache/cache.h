@@ -16,6 +16,7 @@
 #include "base/parallel.h"
 #include "base/result.h"
 #include "cache/attention.h"
+#include "cache/format_spec.h"
 #include "cache/layer_cache.h"
 #include "cache/mask_view.h"
 #include "cache/options.h"
@@ -34,7 +35,8 @@ struct CacheConfig {
 
 /// Bytes that a cache (or one stream of it) holds. All are allocated bytes.
 struct CacheBytes {
-  int64_t rows = 0;       ///< pages of K and V
+  int64_t rows = 0;       ///< pages of K and V, all tiers
+  int64_t demoted = 0;    ///< those of them in a compressed format
   int64_t metadata = 0;   ///< cells, positions, ranker state, observed queries
   int64_t workspace = 0;  ///< scratch of attention; shared by all streams
   int64_t total() const { return rows + metadata + workspace; }
@@ -50,13 +52,15 @@ struct CacheTimes {
 
 class Cache {
  public:
-  /// Fails where make_policy fails.
+  /// Fails where make_policy or parse_format fails.
   static Result<std::unique_ptr<Cache>> create(const CacheConfig& config, const KvKernels& kernels);
 
   const CacheConfig& config() const { return config_; }
   const Policy& policy() const { return policy_; }
   /// True if tokens may leave this cache.
   bool evicts() const { return policy_.evicts() && !config_.dense; }
+  /// True if rows may move: tokens leave, or are demoted. They are kept by arrival then.
+  bool moves_rows() const { return config_.options.moves_rows() && !config_.dense; }
 
   /// Says how rows of `layer` are cut into heads; needed before its first append. Repeating is
   /// free. Rows that are there already are cut anew (by cell). Fails if their width differs, if
@@ -120,7 +124,8 @@ class Cache {
     std::vector<StepMass> masses;  // [n_streams], by arrival only
   };
 
-  Cache(const CacheConfig& config, Policy policy, const KvKernels& kernels);
+  Cache(const CacheConfig& config, Policy policy, const FormatSpec& formats,
+        const KvKernels& kernels);
   Result<void> append(int32_t layer, int32_t stream, const TokenSpan& tokens, const RowsView& rows,
                       bool is_k);
   Result<void> check_visible(int32_t stream, const LayerCache& layer, const CellMask& mask) const;
@@ -131,6 +136,7 @@ class Cache {
 
   CacheConfig config_;
   Policy policy_;
+  FormatSpec formats_;
   Needs needs_;
   const KvKernels* kernels_;
   PageArena arena_;
@@ -146,6 +152,8 @@ class Cache {
   std::vector<float> scores_;       // scratch of evict
   std::vector<int32_t> order_;      // scratch of evict
   std::vector<int32_t> survivors_;  // scratch of evict
+  std::vector<int32_t> places_;     // scratch of attend: cells in read order
+  EncodeScratch encode_;
 };
 
 }  // namespace kvasir

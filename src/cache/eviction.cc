@@ -88,8 +88,9 @@ int64_t Cache::evict(LayerCache& rows, int32_t budget) {
 
 void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& parallel,
                      StepRecord& record) {
-  const bool may_evict =
-      evicts() && (step.decoded || config_.options.prefill == PrefillMode::kStream);
+  const bool may_move =
+      moves_rows() && (step.decoded || config_.options.prefill == PrefillMode::kStream);
+  const bool may_evict = evicts() && may_move;
   note_peak();  // rows grow until here and shrink below
   record.live_min = INT_MAX;
   double live_sum = 0;
@@ -111,11 +112,16 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
       record.evicted += n;
       evicted_rows_[z(stream)] += n;
     }
+    if (may_move) {
+      const Stopwatch watch(times_.compaction);
+      rows->demote(policy_.sinks, config_.options.recent, encode_);
+    }
     record.live_min = std::min(record.live_min, rows->n_slots());
     record.live_max = std::max(record.live_max, rows->n_slots());
     live_sum += rows->n_slots();
     ++n_live;
-    record.bytes_f16 += static_cast<int64_t>(rows->row_bytes());
+    record.bytes_f16 += static_cast<int64_t>(rows->f16_bytes());
+    record.bytes_demoted += static_cast<int64_t>(rows->cold_bytes());
   }
   if (n_live == 0) record.live_min = 0;
   record.live_mean = n_live == 0 ? 0 : live_sum / n_live;

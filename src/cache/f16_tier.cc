@@ -150,9 +150,10 @@ void F16Tier::move_row(int32_t from, int32_t to) {
   }
 }
 
-void F16Tier::keep(int32_t first, std::span<const int32_t> survivors) {
+void F16Tier::keep(int32_t first, std::span<const int32_t> survivors, int32_t offset) {
   int32_t to = first;
-  for (const int32_t from : survivors) {
+  for (const int32_t survivor : survivors) {
+    const int32_t from = survivor - offset;
     assert(from >= to);
     if (from != to) move_row(from, to);
     ++to;

@@ -53,9 +53,9 @@ class F16Tier {
   void write_k(int32_t slot, const uint16_t* row);
   void write_v(int32_t slot, const uint16_t* row);
 
-  /// Compaction: slot survivors[i] moves to slot first + i, for ascending survivors >= first; rows
+  /// Compaction: slot survivors[i] - offset moves to slot first + i, ascending and >= first; rows
   /// keep their bytes. Pages past the last survivor are given back, but for one spare.
-  void keep(int32_t first, std::span<const int32_t> survivors);
+  void keep(int32_t first, std::span<const int32_t> survivors, int32_t offset = 0);
 
   /// Exchanges everything with `other`.
   void swap(F16Tier& other) noexcept;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "cache/format_spec.h"
 #include "policy/checks.h"
 
 namespace kvasir {
@@ -103,8 +104,22 @@ Result<void> accept_only(Text flag, Text value, CacheOptions&) {
   return Error{std::string(flag) + " " + std::string(value) + ": not in this version; allowed is " +
                kOnly};
 }
-constexpr char kF16[] = "f16";
 constexpr char kDense[] = "dense";
+
+Result<void> set_format(Text, Text value, CacheOptions& options) {
+  const auto format = parse_format(value);
+  if (!format) return Error{format.error()};
+  options.format = value;
+  return {};
+}
+
+Result<void> set_recent(Text flag, Text value, CacheOptions& options) {
+  const auto number = parse<int32_t>(value);
+  if (!number || *number < 0)
+    return not_allowed(flag, value, "a whole number of tokens, 0 or more");
+  options.recent = *number;
+  return {};
+}
 
 Result<void> set_trace(Text, Text value, CacheOptions& options) {
   options.trace_path = value;
@@ -123,6 +138,12 @@ Shown get_prefill(const CacheOptions& options) {
 }
 Shown get_positions(const CacheOptions& options) {
   return options.positions == PositionMode::kCache ? Shown("cache") : std::nullopt;
+}
+Shown get_format(const CacheOptions& options) {
+  return options.demotes() ? Shown(options.format) : std::nullopt;
+}
+Shown get_recent(const CacheOptions& options) {
+  return options.recent == kDefaultRecent ? std::nullopt : Shown(std::to_string(options.recent));
 }
 Shown get_trace(const CacheOptions& options) {
   return options.trace_path.empty() ? std::nullopt : Shown(options.trace_path);
@@ -171,14 +192,23 @@ constexpr auto kFlags = std::to_array<Flag>({
       "0 or more"},
      set_count<&P::sinks, 0>,
      get_count<&P::sinks>},
-    {{"--kv-format", "NAME", "how rows are stored", "f16", "f16"}, accept_only<kF16>, nothing},
+    {{"--kv-format", "NAME",
+      "how tokens older than the recent window are stored (sink tokens stay f16); K/V apart as in "
+      "int8/int4; the first or last N layers differ behind a comma: k5v4,first=2:int8",
+      "f16", "f16, int8, int8-channel, int4, nf4, kivi4, kivi2, k8v4, k5v4, k4v4, k4v2, k3v2"},
+     set_format,
+     get_format},
+    {{"--kv-recent", "N", "newest tokens that stay f16; as many more as a format encodes at once",
+      "128", "0 or more; with a --kv-format other than f16 only"},
+     set_recent,
+     get_recent},
     {{"--kv-select", "NAME", "which stored tokens a step reads: all of them", "dense", "dense"},
      accept_only<kDense>,
      nothing},
     {{"--kv-prefill", "MODE",
       "exact: the whole prompt is computed first, eviction starts with the first decoded token; "
       "stream: each chunk of the prompt is cut to the budget, so that peak memory is bounded",
-      "exact", "exact, stream; stream with an evicting policy only"},
+      "exact", "exact, stream; stream where tokens are evicted or demoted only"},
      set_prefill,
      get_prefill},
     {{"--kv-positions", "MODE",
@@ -202,7 +232,6 @@ constexpr auto kHelp = [] {
 
 constexpr auto kReserved = std::to_array<ReservedFlag>({
     {"--kv-pyramid", "every layer has the same budget: --kv-budget, --kv-high, --kv-low"},
-    {"--kv-recent", "all tokens are stored as f16"},
     {"--kv-keep", "a step reads every stored token (--kv-select dense)"},
     {"--kv-budget-mb", "budgets are in tokens per layer: --kv-budget, --kv-high, --kv-low"},
     {"--kv-preset", "choose --kv-policy none, window or conf and its parameters"},

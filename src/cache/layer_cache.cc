@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 
 #include "cache/mask_view.h"
+#include "kernels/half.h"
 
 namespace kvasir {
 
-LayerCache::LayerCache(Placement placement, const LayerGeometry& geometry, const KvKernels& kernels,
-                       PageArena& arena)
-    : placement_(placement), rows_(geometry, kernels, arena) {}
+LayerCache::LayerCache(Placement placement, const LayerGeometry& geometry, const RowCodecs& codecs,
+                       const KvKernels& kernels, PageArena& arena)
+    : placement_(placement), rows_(geometry, kernels, arena) {
+  assert(placement == Placement::kByArrival || !codecs.demotes());
+  if (codecs.demotes()) cold_ = std::make_unique<CodedTier>(geometry, codecs, arena);
+}
 
 // By cell: consecutive cells are written in one go.
 bool LayerCache::append_runs(const TokenSpan& tokens, const RowsView& rows, bool is_k) {
@@ -39,8 +44,9 @@ bool LayerCache::append_k(const TokenSpan& tokens, const RowsView& rows) {
 
   drop_replaced(tokens);
   first_pending_ = n_slots_;
-  if (!rows_.reserve(n_slots_, rows.n_rows)) return false;
-  rows_.store_k(n_slots_, rows);
+  const int32_t first_row = n_slots_ - n_cold();
+  if (!rows_.reserve(first_row, rows.n_rows)) return false;
+  rows_.store_k(first_row, rows);
   for (size_t i = 0; i < tokens.cells.size(); ++i) {
     identity_ = identity_ && tokens.cells[i] == n_slots_ + static_cast<int32_t>(i);
   }
@@ -56,7 +62,7 @@ bool LayerCache::append_v(const TokenSpan& tokens, const RowsView& rows) {
   if (rows.n_rows == 0) return true;
   if (placement_ == Placement::kByCell) return append_runs(tokens, rows, false);
   assert(first_pending_ + rows.n_rows == n_slots_);
-  rows_.store_v(first_pending_, rows);
+  rows_.store_v(first_pending_ - n_cold(), rows);
   return true;
 }
 
@@ -107,9 +113,68 @@ int32_t LayerCache::take_fresh() {
   return n;
 }
 
+// Each tier keeps its part of the survivors. Those of the first rows and of the newest lie in one
+// tier but not side by side; first rows leave only where the server removes them.
+void LayerCache::keep_rows(int32_t first, std::span<const int32_t> survivors) {
+  const int32_t cold_end = n_head_ + n_cold();
+  if (n_cold() == 0) {
+    rows_.keep(first, survivors);
+    return;
+  }
+  const auto split = [&](int32_t slot) {
+    return std::lower_bound(survivors.begin(), survivors.end(), slot);
+  };
+  const auto head = std::span(survivors.begin(), split(n_head_));
+  const auto cold = std::span(head.end(), split(cold_end));
+  const auto newest = std::span(cold.end(), survivors.end());
+  const int32_t n_head = std::min(first, n_head_) + static_cast<int32_t>(head.size());
+  const int32_t first_cold = std::clamp(first, n_head_, cold_end) - n_head_;
+  if (n_head == n_head_) {
+    const int32_t first_f16 = first <= n_head_ ? n_head_ : std::max(first - n_cold(), n_head_);
+    rows_.keep(first_f16, newest, n_cold());
+  } else {
+    std::vector<int32_t> rows(head.begin(), head.end());
+    for (const int32_t slot : newest) rows.push_back(slot - n_cold());
+    rows_.keep(std::min(first, n_head_), rows);
+  }
+  cold_->keep(first_cold, cold, n_head_);
+  n_head_ = n_head;
+}
+
+int32_t LayerCache::demote(int32_t n_sinks, int32_t recent, EncodeScratch& scratch) {
+  if (cold_ == nullptr) return 0;
+  if (cold_->n_rows() == 0) n_head_ = std::min(n_sinks, n_slots_);
+  const int32_t n_f16 = n_slots_ - n_cold();
+  const int32_t unit = cold_->codecs().unit();
+  const int32_t n = (n_f16 - n_head_ - recent) / unit * unit;
+  if (n <= 0 || !cold_->append(rows_, n_head_, n, scratch)) return 0;
+  survivors_.resize(static_cast<size_t>(n_f16 - n_head_ - n));
+  std::iota(survivors_.begin(), survivors_.end(), n_head_ + n);
+  rows_.keep(n_head_, survivors_);
+  return n;
+}
+
+void LayerCache::read_row(int32_t slot, bool is_k, uint16_t* row) const {
+  if (slot < n_head_ || slot >= n_head_ + n_cold()) {
+    const int32_t f16_slot = slot < n_head_ ? slot : slot - n_cold();
+    is_k ? rows_.read_k(f16_slot, row) : rows_.read_v(f16_slot, row);
+    return;
+  }
+  const LayerGeometry& g = rows_.geometry();
+  const int32_t head_dim = is_k ? g.head_dim_k : g.head_dim_v;
+  const RowCodec* codec = is_k ? cold_->codecs().k : cold_->codecs().v;
+  float values[kMaxHeadDim];
+  for (int32_t h = 0; h < g.n_kv_heads; ++h, row += head_dim) {
+    is_k ? cold_->read_k(h, slot - n_head_, 1, values)
+         : cold_->read_v(h, slot - n_head_, 1, values);
+    if (codec != nullptr && codec->turned()) turn_row(values, head_dim);
+    std::transform(values, values + head_dim, row, float_to_half);
+  }
+}
+
 void LayerCache::keep(int32_t first, std::span<const int32_t> survivors) {
   assert(placement_ == Placement::kByArrival && first <= n_slots_);
-  rows_.keep(first, survivors);
+  keep_rows(first, survivors);
   auto to = static_cast<size_t>(first);
   for (const int32_t from_slot : survivors) {
     const auto from = static_cast<size_t>(from_slot);
@@ -128,6 +193,8 @@ void LayerCache::keep(int32_t first, std::span<const int32_t> survivors) {
 
 void LayerCache::clear() {
   rows_.clear();
+  if (cold_ != nullptr) cold_->clear();
+  n_head_ = 0;
   n_slots_ = 0;
   n_fresh_ = 0;
   first_pending_ = 0;
@@ -160,6 +227,8 @@ bool LayerCache::reshape(const LayerGeometry& geometry, const KvKernels& kernels
 bool LayerCache::copy_from(const LayerCache& other) {
   assert(placement_ == other.placement_);
   if (!rows_.copy_from(other.rows_)) return false;
+  if (cold_ != nullptr && !cold_->copy_from(*other.cold_)) return false;
+  n_head_ = other.n_head_;
   n_slots_ = other.n_slots_;
   n_fresh_ = other.n_fresh_;
   first_pending_ = other.first_pending_;

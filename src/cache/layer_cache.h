@@ -2,16 +2,20 @@
 //
 // Two placements. By cell: a row's slot is its cell, nothing is kept about it and nothing leaves
 // (policy none, sliding-window layers, several sequences in one stream). By arrival: slots ascend
-// by position, and cell, position and ranker state stand beside them. Knows no policy and no
-// attention.
+// by position, and cell, position and ranker state stand beside them; older tokens may then be
+// demoted to a compressed tier, which lies between the first tokens and the newest. Knows no policy
+// and no attention.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "cache/coded_tier.h"
 #include "cache/f16_tier.h"
 #include "cache/query_ring.h"
+#include "cache/read_order.h"
 
 namespace kvasir {
 
@@ -25,11 +29,17 @@ struct TokenSpan {
 
 class LayerCache {
  public:
-  LayerCache(Placement placement, const LayerGeometry& geometry, const KvKernels& kernels,
-             PageArena& arena);
+  /// @param codecs  of demoted rows; by arrival only
+  LayerCache(Placement placement, const LayerGeometry& geometry, const RowCodecs& codecs,
+             const KvKernels& kernels, PageArena& arena);
 
   Placement placement() const { return placement_; }
+  /// The tier of f16 rows: all of them, but for those that were demoted.
   const F16Tier& rows() const { return rows_; }
+  /// The tier of demoted rows; null if this layer demotes nothing.
+  const CodedTier* cold() const { return cold_.get(); }
+  int32_t n_cold() const { return cold_ == nullptr ? 0 : cold_->n_rows(); }
+  ReadOrder read_order() const { return {n_slots_, n_head_, n_cold()}; }
   F16Tier& rows() { return rows_; }
 
   /// Takes K rows of tokens that arrive, then append_v takes their V rows. By arrival: tokens at or
@@ -61,6 +71,15 @@ class LayerCache {
   /// By arrival: keeps slots [0, first) and `survivors` (ascending, >= first), in order.
   void keep(int32_t first, std::span<const int32_t> survivors);
 
+  /// By arrival: demotes what is older than the newest `recent` tokens, but for the first
+  /// `n_sinks`, as far as whole blocks go. Rows stay f16 where memory is out.
+  /// @return tokens demoted
+  int32_t demote(int32_t n_sinks, int32_t recent, EncodeScratch& scratch);
+
+  /// K (V) of one slot as f16, [n_kv_heads, head_dim]; zeros where nothing was written. Demoted
+  /// rows are decoded, and turned back where their format turns them.
+  void read_row(int32_t slot, bool is_k, uint16_t* row) const;
+
   /// Forgets every token.
   void clear();
 
@@ -73,7 +92,9 @@ class LayerCache {
 
   QueryRing& ring() { return ring_; }
 
-  size_t row_bytes() const { return rows_.bytes(); }
+  size_t f16_bytes() const { return rows_.bytes(); }
+  size_t cold_bytes() const { return cold_ == nullptr ? 0 : cold_->bytes(); }
+  size_t row_bytes() const { return f16_bytes() + cold_bytes(); }
   size_t metadata_bytes() const;
 
  private:
@@ -83,7 +104,11 @@ class LayerCache {
   bool append_runs(const TokenSpan& tokens, const RowsView& rows, bool is_k);
 
   Placement placement_;
+  void keep_rows(int32_t first, std::span<const int32_t> survivors);
+
   F16Tier rows_;
+  std::unique_ptr<CodedTier> cold_;
+  int32_t n_head_ = 0;  // f16 rows before the demoted ones
   int32_t n_slots_ = 0;
   int32_t n_fresh_ = 0;
   int32_t first_pending_ = 0;  // slot of the first token of the last append_k

@@ -6,6 +6,7 @@
 
 #include "cache/flag_table.h"
 #include "cache/flag_words.h"
+#include "cache/format_spec.h"
 #include "cache/trace.h"
 
 namespace kvasir {
@@ -70,6 +71,11 @@ Result<void> refuse_reserved(Text name) {
 
 bool CacheOptions::evicts() const { return policy != "none"; }
 
+std::string CacheOptions::mover() const {
+  std::string flag = evicts() ? "--kv-policy " : "--kv-format ";
+  return flag.append(evicts() ? policy : format);
+}
+
 std::string flag_help_text() {
   std::string out;
   for (const FlagHelp& help : flag_help()) {
@@ -121,8 +127,16 @@ Result<void> validate(const CacheOptions& options) {
   const auto needs_eviction = [&](const std::string& flag) {
     return Error{flag + " needs a policy that evicts, found --kv-policy " + options.policy};
   };
+  const auto format = parse_format(options.format);
+  if (!format) return Error{format.error()};
+  if (options.recent != kDefaultRecent && !options.demotes()) {
+    return Error{"--kv-recent " + std::to_string(options.recent) +
+                 ": every token is f16 (--kv-format f16); choose the format of older ones"};
+  }
   if (!policy.value().evicts()) {
-    if (options.prefill == PrefillMode::kStream) return needs_eviction("--kv-prefill stream");
+    if (options.prefill == PrefillMode::kStream && !options.demotes()) {
+      return needs_eviction("--kv-prefill stream");
+    }
     if (options.positions == PositionMode::kCache) return needs_eviction("--kv-positions cache");
   }
   return options.trace_path.empty() ? Result<void>() : TraceWriter::check(options.trace_path);

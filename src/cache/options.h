@@ -17,16 +17,28 @@ namespace kvasir {
 enum class PrefillMode { kExact, kStream };     ///< --kv-prefill exact | stream
 enum class PositionMode { kOriginal, kCache };  ///< --kv-positions original | cache
 
+/// Tokens that stay f16 where older ones do not: CONF-KV's W (arXiv 2605.24786, table 5).
+inline constexpr int32_t kDefaultRecent = 128;
+
 struct CacheOptions {
   std::string policy = "none";  ///< --kv-policy
   PolicyParams params;          ///< budget, high, low, tau, alpha, lambda, protect, sinks
   PrefillMode prefill = PrefillMode::kExact;
   PositionMode positions = PositionMode::kOriginal;
-  std::string trace_path;  ///< --kv-trace FILE; empty: none
-  bool stats = false;      ///< --kv-stats: statistics at exit
+  std::string format = "f16";       ///< --kv-format: of tokens older than the recent window
+  int32_t recent = kDefaultRecent;  ///< --kv-recent: newest tokens that stay f16
+  std::string trace_path;           ///< --kv-trace FILE; empty: none
+  bool stats = false;               ///< --kv-stats: statistics at exit
 
   /// True if the policy ever drops a token: every policy but "none" does.
   bool evicts() const;
+  /// True if older tokens are stored in another format than f16.
+  bool demotes() const { return format != "f16"; }
+  /// True if rows may move after they were stored: tokens must then be kept by arrival, and one
+  /// sequence per stream is needed.
+  bool moves_rows() const { return evicts() || demotes(); }
+  /// The flag that makes rows move, as people gave it: "--kv-policy conf" or "--kv-format int8".
+  std::string mover() const;
 
   bool operator==(const CacheOptions&) const = default;
 };

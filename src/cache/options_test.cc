@@ -163,13 +163,10 @@ TEST(TakeFlags, RefusesWhatThisVersionLacksByName) {
   const std::pair<Words, const char*> cases[] = {
       {{"--kv-budget", "25%"},
        "--kv-budget 25%: shares are not in this version; give a number of tokens"},
-      {{"--kv-format", "int8"}, "--kv-format int8: not in this version; allowed is f16"},
-      {{"--kv-format=latent"}, "--kv-format latent: not in this version; allowed is f16"},
       {{"--kv-select", "quest"}, "--kv-select quest: not in this version; allowed is dense"},
       {{"--kv-pyramid", "0.5,96"},
        "--kv-pyramid: not in this version; every layer has the same budget: --kv-budget, "
        "--kv-high, --kv-low"},
-      {{"--kv-recent=128"}, "--kv-recent: not in this version; all tokens are stored as f16"},
       {{"--kv-keep", "1024"},
        "--kv-keep: not in this version; a step reads every stored token (--kv-select dense)"},
       {{"--kv-budget-mb", "64"},

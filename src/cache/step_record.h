@@ -20,8 +20,9 @@ struct StepRecord {
   int32_t live_min = 0;     ///< live tokens over the layers, after end_step
   double live_mean = 0;
   int32_t live_max = 0;
-  int64_t bytes_f16 = 0;  ///< allocated bytes of the stream's f16 tier
-  int64_t evicted = 0;    ///< token rows dropped in this step, summed over the layers
+  int64_t bytes_f16 = 0;      ///< allocated bytes of the stream's f16 tier
+  int64_t bytes_demoted = 0;  ///< and of its compressed tier
+  int64_t evicted = 0;        ///< token rows dropped in this step, summed over the layers
 };
 
 }  // namespace kvasir

@@ -17,8 +17,8 @@
 namespace kvasir {
 namespace {
 
-// Keys and punctuation take 139 bytes; 15 numbers of at most 24 bytes each.
-constexpr size_t kLineBytes = 512;
+// Keys and punctuation take 150 bytes; 16 numbers of at most 24 bytes each.
+constexpr size_t kLineBytes = 576;
 constexpr int kAppend = O_WRONLY | O_APPEND | O_CLOEXEC;
 constexpr mode_t kNewFile = 0666;  // less the umask
 
@@ -69,6 +69,7 @@ void format(const StepRecord& record, Line& line) {
   line.text(",\"mean\":").number(record.live_mean);
   line.text(",\"max\":").number(record.live_max);
   line.text("},\"bytes\":{\"f16\":").number(record.bytes_f16);
+  if (record.bytes_demoted > 0) line.text(",\"demoted\":").number(record.bytes_demoted);
   line.text("},\"evicted\":").number(record.evicted).text("}\n");
 }
 

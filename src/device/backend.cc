@@ -123,17 +123,16 @@ Result<void> Backend::check_context(KvBuffer& buffer) {
       n_longest += b->n_cells() == max_cells ? 1 : 0;
     }
     const CacheOptions& options = buffer.options();
-    if (options.evicts() && n_longest > 1) {
-      failure_ = "policy " + options.policy +
+    if (options.moves_rows() && n_longest > 1) {
+      failure_ = options.mover() +
                  " cannot tell sliding-window layers from others: "
                  "their caches have " +
                  std::to_string(max_cells) +
                  " cells too; leave out --swa-full and use a longer context";
     }
     for (const KvBuffer* b : tracker_.buffers()) {
-      if (options.evicts() && !b->foreign().empty()) {
-        failure_ = "policy " + options.policy +
-                   " is not available for this model: " + b->foreign() +
+      if (options.moves_rows() && !b->foreign().empty()) {
+        failure_ = options.mover() + " is not available for this model: " + b->foreign() +
                    " reads the cache in a form that the device does not compute";
       }
     }
@@ -172,9 +171,9 @@ Result<void> Backend::store(ggml_tensor* op) {
   KvBuffer& buffer = *KvBuffer::of(op);
   const CacheTensor& tensor = *KvBuffer::cache_tensor(op);
   if (is_transposed_rows(op)) {
-    return Error{"policy " + buffer.options().policy +
-                 " needs flash attention, which is off: pass "
-                 "-fa auto, or --kv-policy none for a model that cannot use it"};
+    return Error{buffer.options().mover() +
+                 " needs flash attention, which is off: pass -fa auto, or leave it out for a model "
+                 "that cannot use it"};
   }
   Result<void> fit = check_context(buffer);
   if (!fit) return fit;
@@ -265,8 +264,8 @@ Result<void> Backend::shift(ggml_cgraph* graph, int index, ggml_tensor* op) {
   Result<Cache*> made = buffer.cache();
   if (!made) return Error{made.error()};
   Cache& cache = *made.value();
-  if (cache.evicts()) {
-    return Error{"context shift is not available with policy " + buffer.options().policy +
+  if (cache.moves_rows()) {
+    return Error{"context shift is not available with " + buffer.options().mover() +
                  ": leave out --context-shift and --cache-reuse"};
   }
   const ggml_tensor* root = root_of(op);

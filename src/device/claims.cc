@@ -24,7 +24,7 @@ bool is_stream_view(const ggml_tensor* view) {
 // rows instead.
 bool gives_up(const ggml_tensor* set_rows) {
   KvBuffer* buffer = KvBuffer::of(set_rows);
-  if (buffer->options().evicts() || buffer->cache_if_made() != nullptr || !buffer->is_kv()) {
+  if (buffer->options().moves_rows() || buffer->cache_if_made() != nullptr || !buffer->is_kv()) {
     return false;
   }
   KvBuffer::give_up(set_rows);

@@ -275,7 +275,7 @@ void KvBuffer::for_rows(const ggml_tensor* tensor, size_t offset, size_t size, R
 }
 
 void KvBuffer::read(const ggml_tensor* tensor, void* data, size_t offset, size_t size) {
-  const uint16_t nothing_held = cache_ != nullptr && cache_->evicts() ? kAbsent : uint16_t{0};
+  const uint16_t nothing_held = cache_ != nullptr && cache_->moves_rows() ? kAbsent : uint16_t{0};
   for_rows(
       tensor, offset, size,
       [&](const CacheTensor& t, int32_t stream, int32_t cell, size_t first, size_t n, size_t done) {
@@ -291,10 +291,8 @@ void KvBuffer::read(const ggml_tensor* tensor, void* data, size_t offset, size_t
           std::fill(row_.begin(), row_.end(), nothing_held);
         } else if (slot < 0) {
           std::fill(row_.begin(), row_.end(), kAbsent);
-        } else if (t.is_k) {
-          rows->rows().read_k(slot, row_.data());
         } else {
-          rows->rows().read_v(slot, row_.data());
+          rows->read_row(slot, t.is_k, row_.data());
         }
         std::memcpy(static_cast<std::byte*>(data) + done,
                     reinterpret_cast<const std::byte*>(row_.data()) + first, n);

@@ -128,8 +128,8 @@ StepTracker::Brought StepTracker::brought_to(int32_t stream) const {
 
 void StepTracker::end_ubatch(const std::map<int32_t, Confidence>& confidences) {
   open_ = false;
-  const bool evicts = std::any_of(buffers_.begin(), buffers_.end(),
-                                  [](const KvBuffer* b) { return b->options().evicts(); });
+  const bool moves = std::any_of(buffers_.begin(), buffers_.end(),
+                                 [](const KvBuffer* b) { return b->options().moves_rows(); });
   const bool head_seen = std::any_of(buffers_.begin(), buffers_.end(),
                                      [](const KvBuffer* b) { return wants_head(b->options()); });
   std::vector<int32_t> streams = stream_of_;
@@ -138,7 +138,7 @@ void StepTracker::end_ubatch(const std::map<int32_t, Confidence>& confidences) {
     Brought brought = brought_to(stream);
     const auto it = confidences.find(stream);
     if (it != confidences.end()) brought.confidence = it->second;
-    if (evicts && brought.confidence && brought.n_tokens > 1) {
+    if (moves && brought.confidence && brought.n_tokens > 1) {
       streams_[stream].waiting = brought;
       continue;
     }
@@ -175,6 +175,7 @@ void StepTracker::end_stream(int32_t stream, const Brought& brought, bool decode
       other.stream = stream;
       cache->end_step(stream, state, *parallel_, other);
       record.bytes_f16 += other.bytes_f16;
+      record.bytes_demoted += other.bytes_demoted;
       statistics().note(buffer->id(), *cache, other);
     } else {
       cache->end_step(stream, state, *parallel_, record);

@@ -209,7 +209,7 @@ int kvasir_measure(int argc, char** argv) {
   if (flags.plan.prefill == 0 && flags.plan.decode == 0) {
     return complain("-p 0 with -n 0 leaves nothing to measure", kUsage);
   }
-  flags.plan.refill = options.evicts();
+  flags.plan.refill = options.moves_rows();
   auto set = device::set_options(options);
   if (!set) return complain(set.error(), kUsage);
   set_llama_log(flags.verbose);

@@ -1,0 +1,259 @@
+#include "cache/coded_tier.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "format/f16_codec.h"
+#include "kernels/half.h"
+
+namespace kvasir {
+namespace {
+
+constexpr int32_t kMostPages = 8;       // kernel pages in one allocation
+constexpr int32_t kFewestDemoted = 32;  // rows that leave the f16 tier at once: each time the rest
+                                        // of that tier moves up
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+// Slots of an allocation: the fewest kernel pages of which rounding to memory pages wastes at most
+// one part in fifty, else those that waste least.
+int32_t choose_page_slots(size_t bytes_per_kernel_page) {
+  int32_t best = 1;
+  double least = 1e9;
+  for (int32_t n = 1; n <= kMostPages; n *= 2) {
+    const size_t bytes = bytes_per_kernel_page * z(n);
+    const double waste =
+        static_cast<double>(PageArena::footprint(bytes)) / static_cast<double>(bytes) - 1;
+    if (waste < least) {
+      least = waste;
+      best = n;
+    }
+    if (waste <= 0.02) break;
+  }
+  return best * kPageSlots;
+}
+
+}  // namespace
+
+int32_t RowCodecs::unit() const {
+  int32_t rows = kFewestDemoted;
+  if (k != nullptr) rows = std::max(rows, k->block_rows());
+  if (v != nullptr) rows = std::max(rows, v->block_rows());
+  return rows;
+}
+
+std::byte* BlockTable::add(int32_t first) {
+  if (shared_bytes_ == 0) return nullptr;
+  int32_t index;
+  if (free_.empty()) {
+    index = static_cast<int32_t>(pool_.size() / shared_bytes_);
+    pool_.resize(pool_.size() + shared_bytes_);
+  } else {
+    index = free_.back();
+    free_.pop_back();
+  }
+  blocks_.push_back({first, index});
+  return pool_.data() + z(index) * shared_bytes_;
+}
+
+const std::byte* BlockTable::find(int32_t slot, int32_t n_rows, int32_t& end) const {
+  end = n_rows;
+  if (shared_bytes_ == 0) return nullptr;
+  const auto next =
+      std::upper_bound(blocks_.begin(), blocks_.end(), slot,
+                       [](int32_t value, const Block& block) { return value < block.first; });
+  assert(next != blocks_.begin());
+  if (next != blocks_.end()) end = next->first;
+  return pool_.data() + z(std::prev(next)->index) * shared_bytes_;
+}
+
+void BlockTable::keep(int32_t first, std::span<const int32_t> survivors, int32_t offset) {
+  if (shared_bytes_ == 0) return;
+  size_t kept = 0;
+  auto survivor = survivors.begin();
+  const auto place = [&] { return first + static_cast<int32_t>(survivor - survivors.begin()); };
+  for (size_t b = 0; b < blocks_.size(); ++b) {
+    const Block block = blocks_[b];
+    const bool last = b + 1 == blocks_.size();
+    const bool starts_before = block.first < first;
+    const int32_t at = starts_before ? block.first : place();
+    while (survivor != survivors.end() && (last || *survivor - offset < blocks_[b + 1].first))
+      ++survivor;
+    if (starts_before || place() > at) {
+      blocks_[kept++] = {at, block.index};
+    } else {
+      free_.push_back(block.index);
+    }
+  }
+  blocks_.resize(kept);
+}
+
+void BlockTable::clear() {
+  blocks_ = {};
+  pool_ = {};
+  free_ = {};
+}
+
+size_t BlockTable::bytes() const {
+  return blocks_.capacity() * sizeof(Block) + pool_.capacity() + free_.capacity() * sizeof(int32_t);
+}
+
+CodedTier::Side CodedTier::make_side(const RowCodec* codec, int32_t head_dim, int32_t n_heads,
+                                     size_t offset) {
+  const RowCodec& c = codec == nullptr ? f16_codec() : *codec;
+  const size_t shared = c.shared_bytes(head_dim);
+  return {&c,     head_dim, c.row_bytes(head_dim),
+          shared, offset,   BlockTable(c.block_rows(), shared * z(n_heads))};
+}
+
+CodedTier::CodedTier(const LayerGeometry& geometry, const RowCodecs& codecs, PageArena& arena)
+    : geometry_(geometry),
+      codecs_(codecs),
+      arena_(&arena),
+      k_(make_side(codecs.k, geometry.head_dim_k, geometry.n_kv_heads, 0)),
+      v_(make_side(codecs.v, geometry.head_dim_v, geometry.n_kv_heads, 0)) {
+  assert(codecs.demotes());
+  const size_t kernel_page = (k_.row_bytes + v_.row_bytes) * kPageSlots * z(geometry.n_kv_heads);
+  page_slots_ = choose_page_slots(kernel_page);
+  v_.offset = k_.row_bytes * z(page_slots_);
+  head_bytes_ = (k_.row_bytes + v_.row_bytes) * z(page_slots_);
+  page_bytes_ = head_bytes_ * z(geometry.n_kv_heads);
+}
+
+CodedTier::~CodedTier() { clear(); }
+
+std::byte* CodedTier::codes(const Side& side, int32_t head, int32_t slot) const {
+  return pages_[z(slot / page_slots_)] + z(head) * head_bytes_ + side.offset +
+         z(slot % page_slots_) * side.row_bytes;
+}
+
+bool CodedTier::reserve(int32_t n_rows) {
+  const size_t n_pages = z((n_rows + page_slots_ - 1) / page_slots_);
+  while (pages_.size() < n_pages) {
+    std::byte* page = arena_->allocate(page_bytes_);
+    if (page == nullptr) return false;
+    pages_.push_back(page);
+  }
+  return true;
+}
+
+bool CodedTier::append(const F16Tier& rows, int32_t first, int32_t n, EncodeScratch& scratch) {
+  assert(n % codecs_.unit() == 0 && rows.geometry() == geometry_);
+  if (!reserve(n_rows_ + n)) {
+    release_from((n_rows_ + page_slots_ - 1) / page_slots_);
+    return false;
+  }
+  encode(k_, rows, true, first, n, scratch);
+  encode(v_, rows, false, first, n, scratch);
+  n_rows_ += n;
+  return true;
+}
+
+// Block by block: the rows of all heads as f32, then head by head into codes.
+void CodedTier::encode(Side& side, const F16Tier& rows, bool is_k, int32_t first, int32_t n,
+                       EncodeScratch& scratch) {
+  const int32_t block = side.codec->block_rows();
+  const int32_t width = geometry_.n_kv_heads * side.head_dim;
+  scratch.row.resize(z(width));
+  scratch.rows.resize(z(block) * z(width));
+  scratch.codes.resize(z(block) * side.row_bytes);
+  for (int32_t done = 0; done < n; done += block) {
+    for (int32_t r = 0; r < block; ++r) {
+      is_k ? rows.read_k(first + done + r, scratch.row.data())
+           : rows.read_v(first + done + r, scratch.row.data());
+      std::transform(scratch.row.begin(), scratch.row.end(),
+                     scratch.rows.begin() + ptrdiff_t{r} * width,
+                     [](uint16_t half) { return half_to_float(half); });
+    }
+    std::byte* shared = side.blocks.add(n_rows_ + done);
+    for (int32_t h = 0; h < geometry_.n_kv_heads; ++h) {
+      side.codec->encode(side.head_dim, scratch.rows.data() + ptrdiff_t{h} * side.head_dim, width,
+                         scratch.codes.data(),
+                         shared == nullptr ? nullptr : shared + z(h) * side.shared_bytes);
+      for (int32_t r = 0; r < block; ++r) {
+        std::memcpy(codes(side, h, n_rows_ + done + r),
+                    scratch.codes.data() + z(r) * side.row_bytes, side.row_bytes);
+      }
+    }
+  }
+}
+
+// Runs of slots that lie in one page and in one block.
+void CodedTier::read(const Side& side, int32_t head, int32_t first, int32_t n, float* out) const {
+  assert(first >= 0 && first + n <= n_rows_);
+  const int32_t end = first + n;
+  for (int32_t slot = first; slot < end;) {
+    int32_t block_end = 0;
+    const std::byte* shared = side.blocks.find(slot, n_rows_, block_end);
+    if (shared != nullptr) shared += z(head) * side.shared_bytes;
+    const int32_t page_end = (slot / page_slots_ + 1) * page_slots_;
+    const int32_t n_run = std::min({end, block_end, page_end}) - slot;
+    side.codec->decode(side.head_dim, codes(side, head, slot), n_run, shared, out);
+    out += ptrdiff_t{n_run} * side.head_dim;
+    slot += n_run;
+  }
+}
+
+void CodedTier::read_k(int32_t head, int32_t first, int32_t n, float* out) const {
+  read(k_, head, first, n, out);
+}
+
+void CodedTier::read_v(int32_t head, int32_t first, int32_t n, float* out) const {
+  read(v_, head, first, n, out);
+}
+
+void CodedTier::keep(int32_t first, std::span<const int32_t> survivors, int32_t offset) {
+  int32_t to = first;
+  for (const int32_t survivor : survivors) {
+    const int32_t from = survivor - offset;
+    assert(from >= to && from < n_rows_);
+    if (from != to) {
+      for (int32_t h = 0; h < geometry_.n_kv_heads; ++h) {
+        std::memcpy(codes(k_, h, to), codes(k_, h, from), k_.row_bytes);
+        std::memcpy(codes(v_, h, to), codes(v_, h, from), v_.row_bytes);
+      }
+    }
+    ++to;
+  }
+  n_rows_ = to;
+  k_.blocks.keep(first, survivors, offset);
+  v_.blocks.keep(first, survivors, offset);
+  release_from((n_rows_ + page_slots_ - 1) / page_slots_);
+}
+
+void CodedTier::release_from(int32_t first_page) {
+  for (size_t p = z(first_page); p < pages_.size(); ++p) arena_->release(pages_[p], page_bytes_);
+  if (z(first_page) < pages_.size()) pages_.resize(z(first_page));
+}
+
+void CodedTier::clear() {
+  n_rows_ = 0;
+  release_from(0);
+  pages_.shrink_to_fit();
+  k_.blocks.clear();
+  v_.blocks.clear();
+}
+
+bool CodedTier::copy_from(const CodedTier& other) {
+  assert(geometry_ == other.geometry_ && codecs_ == other.codecs_);
+  clear();
+  if (!reserve(other.n_rows_)) {
+    clear();
+    return false;
+  }
+  for (size_t p = 0; p < pages_.size(); ++p) {
+    std::memcpy(pages_[p], other.pages_[p], page_bytes_);
+  }
+  n_rows_ = other.n_rows_;
+  k_.blocks = other.k_.blocks;
+  v_.blocks = other.v_.blocks;
+  return true;
+}
+
+size_t CodedTier::bytes() const {
+  return pages_.size() * PageArena::footprint(page_bytes_) +
+         pages_.capacity() * sizeof(std::byte*) + k_.blocks.bytes() + v_.blocks.bytes();
+}
+
+}  // namespace kvasir

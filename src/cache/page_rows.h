@@ -1,0 +1,44 @@
+// One page of one KV head as kernels read it: in place where rows are f16, decoded into scratch
+// where they are compressed. A decoded page lives in a worker's cache, never in memory as a copy
+// of the cache.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cache/layer_cache.h"
+#include "cache/read_order.h"
+
+namespace kvasir {
+
+/// Room for one decoded page; grows to what the largest layer needs.
+class PageScratch {
+ public:
+  void reserve(int32_t head_dim_k, int32_t head_dim_v);
+  uint16_t* k() { return aligned(0); }
+  uint16_t* v() { return aligned(k_size_); }
+  float* rows() { return rows_.data(); }
+  size_t bytes() const {
+    return tiles_.capacity() * sizeof(uint16_t) + rows_.capacity() * sizeof(float);
+  }
+
+ private:
+  uint16_t* aligned(size_t offset);
+
+  size_t k_size_ = 0;            // elements, a multiple of a cache line
+  std::vector<uint16_t> tiles_;  // K, then V, in the layout of kernels.h
+  std::vector<float> rows_;      // [kPageSlots, head_dim]
+};
+
+/// K and V in the layout of kernels.h; null where nothing was ever written (rows by cell).
+struct PageRows {
+  const uint16_t* k = nullptr;
+  const uint16_t* v = nullptr;
+};
+
+/// The rows of `page` (in the read order of `rows`) of one KV head. Valid until the scratch is used
+/// again. Without `with_v` V may be anything.
+PageRows read_page(const LayerCache& rows, const ReadOrder& order, int32_t page, int32_t head,
+                   const KvKernels& kernels, PageScratch& scratch, bool with_v = true);
+
+}  // namespace kvasir
