@@ -19,10 +19,7 @@ class Formats : public ::testing::TestWithParam<test::Side> {
 };
 
 std::string side_name(const ::testing::TestParamInfo<test::Side>& info) {
-  std::string name = info.param.name;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '/' || c == '-'; }, '_');
-  return name;
+  return test::test_name(info.param);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Formats, ::testing::ValuesIn(test::all_sides()), side_name);
@@ -89,10 +86,11 @@ TEST_P(Formats, ZerosStayZero) {
   }
 }
 
-// A constant is a binary16 and a half step of a range of one unit of it at most; symmetric levels
-// reach it with the rounding of their scale. Turned, it is one large value among zeros.
+// No range: the step is that of the zero's rounding to binary16, or of the scale's where there is
+// no zero. Turned rows hold the root of head_dim times the constant, which must be a binary16 too.
 TEST_P(Formats, ConstantsStayClose) {
   for (const float constant : {1.0f, -3.0f, 0.1f, 1e-6f, -60000.0f}) {
+    if (codec().turned() && std::abs(constant) > 4000) continue;
     for (const int32_t head_dim : kHeadDims) {
       const Rows rows(static_cast<size_t>(codec().block_rows() * head_dim), constant);
       for (const float x : test::round_trip(codec(), head_dim, rows)) {

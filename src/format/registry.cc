@@ -8,7 +8,11 @@ namespace kvasir {
 // The order is that of --help. A name keeps its meaning for ever: it stands in saved caches.
 #define KVASIR_FORMATS(ADD) \
   ADD(int8)                 \
-  ADD(int8_channel)
+  ADD(int8_channel)         \
+  ADD(kivi)                 \
+  ADD(int4)                 \
+  ADD(nf4)                  \
+  ADD(turned)
 
 #define KVASIR_DECLARE(name) void add_##name(std::vector<RowFormat>& formats);
 KVASIR_FORMATS(KVASIR_DECLARE)

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -25,6 +27,8 @@ struct Side {
   const RowCodec* codec;
 };
 
+inline void PrintTo(const Side& side, std::ostream* out) { *out << side.name; }  // NOLINT: gtest's
+
 inline std::vector<Side> all_sides() {
   std::vector<Side> sides;
   for (const RowFormat& format : row_formats()) {
@@ -32,6 +36,14 @@ inline std::vector<Side> all_sides() {
     if (format.v != nullptr) sides.push_back({std::string(format.name).append("/V"), format.v});
   }
   return sides;
+}
+
+/// The name of a side as GoogleTest allows it.
+inline std::string test_name(const Side& side) {
+  std::string name = side.name;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '/' || c == '-'; }, '_');
+  return name;
 }
 
 /// Rows of f32, densely packed.
