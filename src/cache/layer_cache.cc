@@ -8,8 +8,8 @@
 namespace kvasir {
 
 LayerCache::LayerCache(Placement placement, const LayerGeometry& geometry, const KvKernels& kernels,
-                       PageArena& arena)
-    : placement_(placement), rows_(geometry, kernels, arena) {}
+                       PageArena& arena, int32_t n_state)
+    : placement_(placement), rows_(geometry, kernels, arena), n_state_(n_state) {}
 
 // By cell: consecutive cells are written in one go.
 bool LayerCache::append_runs(const TokenSpan& tokens, const RowsView& rows, bool is_k) {
@@ -48,7 +48,7 @@ bool LayerCache::append_k(const TokenSpan& tokens, const RowsView& rows) {
   positions_.insert(positions_.end(), tokens.positions.begin(), tokens.positions.end());
   n_slots_ += rows.n_rows;
   n_fresh_ += rows.n_rows;
-  state_.resize(static_cast<size_t>(n_slots_), 0.0F);
+  state_.resize(static_cast<size_t>(n_slots_) * static_cast<size_t>(n_state_), 0.0F);
   return true;
 }
 
@@ -111,17 +111,18 @@ void LayerCache::keep(int32_t first, std::span<const int32_t> survivors) {
   assert(placement_ == Placement::kByArrival && first <= n_slots_);
   rows_.keep(first, survivors);
   auto to = static_cast<size_t>(first);
+  const auto n_state = static_cast<size_t>(n_state_);
   for (const int32_t from_slot : survivors) {
     const auto from = static_cast<size_t>(from_slot);
     identity_ = identity_ && from == to;
     cells_[to] = cells_[from];
     positions_[to] = positions_[from];
-    state_[to] = state_[from];
+    for (size_t i = 0; i < n_state; ++i) state_[to * n_state + i] = state_[from * n_state + i];
     ++to;
   }
   cells_.resize(to);
   positions_.resize(to);
-  state_.resize(to);
+  state_.resize(to * n_state);
   n_slots_ = static_cast<int32_t>(to);
   if (n_slots_ == 0) identity_ = true;
 }

@@ -4,6 +4,7 @@
 // names are ours; everything else in an argument list is left for llama.cpp.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,17 +20,23 @@ enum class PositionMode { kOriginal, kCache };  ///< --kv-positions original | c
 
 struct CacheOptions {
   std::string policy = "none";  ///< --kv-policy
-  PolicyParams params;          ///< budget, high, low, tau, alpha, lambda, protect, sinks
+  PolicyParams params;          ///< what the policy reads
   PrefillMode prefill = PrefillMode::kExact;
-  PositionMode positions = PositionMode::kOriginal;
-  std::string trace_path;  ///< --kv-trace FILE; empty: none
-  bool stats = false;      ///< --kv-stats: statistics at exit
+  std::optional<PositionMode> positions;  ///< empty: the policy's default
+  std::string trace_path;                 ///< --kv-trace FILE; empty: none
+  bool stats = false;                     ///< --kv-stats: statistics at exit
 
   /// True if the policy ever drops a token: every policy but "none" does.
   bool evicts() const;
+  /// Where tokens count: as asked for, else as the policy does; kOriginal if it cannot be made.
+  PositionMode position_mode() const;
 
   bool operator==(const CacheOptions&) const = default;
 };
+
+/// The policy that the options ask for, its schedule read. Fails where make_policy fails, and on a
+/// schedule that cannot be read.
+Result<Policy> policy_of(const CacheOptions& options);
 
 /// One flag as `--help` and the docs show it.
 struct FlagHelp {
