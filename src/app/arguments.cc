@@ -263,7 +263,7 @@ void add_cells(Completion& c) {
   const int64_t sequences = n_sequences(c);
   const int64_t trained = c.model ? c.model->context_length : 0;
   const bool endless =
-      c.options.positions == PositionMode::kCache && !(c.model && c.model->learned_positions);
+      c.options.position_mode() == PositionMode::kCache && !(c.model && c.model->learned_positions);
   int64_t per_sequence = endless ? std::max(kEndlessCells, trained) : trained;
   const auto given = number_of(c.view, "--ctx-size");
   if (const auto per_slot = number_of(c.view, "--kv-unified-per-slot"); per_slot && !given) {

@@ -14,8 +14,9 @@ int64_t live_tokens(const BudgetRule* budget, int64_t tokens, double c, int32_t 
   Confidence confidence;
   confidence.c = c;
   confidence.valid = true;
-  const StepState step{true, &confidence};
-  return std::min<int64_t>(tokens, budget->tokens(step, layer, n_layers));
+  StepState step{true, &confidence};
+  step.n_tokens = static_cast<int32_t>(tokens);
+  return std::min<int64_t>(tokens, budget->tokens(step, {layer, n_layers, 0}));
 }
 
 int64_t row_bytes(const LayerGeometry& layer, int64_t tokens) {
@@ -27,6 +28,12 @@ Cost cost_of(const ModelInfo& model, const BudgetRule* budget, const CacheOption
              int64_t tokens, int64_t chunk) {
   Cost cost;
   cost.tokens = tokens;
+  // Layers as the cache with a budget counts them.
+  const auto n_layers = static_cast<int32_t>(
+      std::count_if(model.layers.begin(), model.layers.end(), [](const LayerGeometry& layer) {
+        return layer.n_kv_heads > 0 && layer.window == 0;
+      }));
+  int32_t index = 0;
   const bool streams = options.prefill == PrefillMode::kStream && budget != nullptr;
   for (int32_t il = 0; il < model.n_layers(); ++il) {
     const LayerGeometry& layer = model.layers[static_cast<size_t>(il)];
@@ -38,8 +45,9 @@ Cost cost_of(const ModelInfo& model, const BudgetRule* budget, const CacheOption
       cost.peak_bytes += bytes;
       continue;
     }
-    const int64_t sure = live_tokens(budget, tokens, 1.0, il, model.n_layers());
-    const int64_t unsure = live_tokens(budget, tokens, 0.0, il, model.n_layers());
+    const int64_t sure = live_tokens(budget, tokens, 1.0, index, n_layers);
+    const int64_t unsure = live_tokens(budget, tokens, 0.0, index, n_layers);
+    ++index;
     cost.live_sure = std::max(cost.live_sure, std::min(sure, unsure));
     cost.live_unsure = std::max({cost.live_unsure, sure, unsure});
     cost.full_bytes += row_bytes(layer, tokens);
@@ -54,7 +62,7 @@ Cost cost_of(const ModelInfo& model, const BudgetRule* budget, const CacheOption
 
 Result<std::vector<Cost>> costs(const ModelInfo& model, const CacheOptions& options,
                                 std::span<const int64_t> lengths, int64_t chunk) {
-  const Result<Policy> policy = make_policy(options.policy, options.params);
+  const Result<Policy> policy = policy_of(options);
   if (!policy) return Error{policy.error()};
   const BudgetRule* budget = policy.value().evicts() ? policy.value().budget.get() : nullptr;
   std::vector<Cost> result;

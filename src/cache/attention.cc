@@ -255,18 +255,23 @@ void collect_mass(const Call& call, int32_t stream_index, ParallelFor& parallel)
   const int32_t n_places = order.is_identity() ? order.n_slots : order.n_places();
   if (!order.is_identity()) mass.places.assign(z(n_places), 0.0F);
   float* sums = order.is_identity() ? mass.mass.data() : mass.places.data();
-  const float weight = 1.0F / static_cast<float>(n_heads);
+  const bool most = mass.heads == HeadReduction::kMax;
+  const float weight = most ? 1.0F : 1.0F / static_cast<float>(n_heads);
   const int32_t n_pages = order.n_pages();
-  const int32_t pages_per_item = 8;
+  constexpr int32_t pages_per_item = 8;
   parallel.run((n_pages + pages_per_item - 1) / pages_per_item, [&](int64_t item, int32_t) {
     const auto first = static_cast<int32_t>(item) * pages_per_item * kPageSlots;
     const int32_t n = std::min(pages_per_item * kPageSlots, n_places - first);
     for (int32_t h = 0; h < n_heads; ++h) {
       const auto row = z(stream_index * n_heads + h);
       if (!(call.workspace.final_s[row] > 0)) continue;
+      float of_head[pages_per_item * kPageSlots];
+      float* sum = sums + first;
+      if (most) std::fill_n(of_head, n, 0.0F);
       call.kernels.add_mass(call.workspace.scores.data() + row * z(call.plan.n_places) + first, n,
                             call.workspace.final_m[row], call.workspace.final_s[row], weight,
-                            sums + first);
+                            most ? of_head : sum);
+      for (int32_t i = 0; most && i < n; ++i) sum[i] = std::max(sum[i], of_head[i]);
     }
   });
   if (!order.is_identity()) {
@@ -311,7 +316,7 @@ void AttentionWorkspace::reserve_workers(int32_t n_workers, int32_t n_rows, int3
 
 size_t AttentionWorkspace::bytes() const {
   size_t n = (partials.capacity() + scores.capacity() + final_m.capacity() + final_s.capacity() +
-              slopes.capacity()) *
+              slopes.capacity() + query_m.capacity() + query_s.capacity()) *
              sizeof(float);
   for (const Worker& w : workers) {
     n += (w.m.capacity() + w.s.capacity() + w.acc.capacity() + w.turned.capacity() +

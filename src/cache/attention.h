@@ -16,6 +16,7 @@
 #include "cache/page_rows.h"
 #include "cache/rope.h"
 #include "kernels/kernels.h"
+#include "policy/policy.h"
 
 namespace kvasir {
 
@@ -55,9 +56,10 @@ struct AttendArgs {
 
 /// Attention mass of the newest step of one stream and layer.
 struct StepMass {
-  std::vector<float> mass;    ///< [n_slots] probability, mean over query heads
+  std::vector<float> mass;    ///< [n_slots] probability, query heads reduced
   std::vector<float> places;  ///< the same in read order; scratch
   bool valid = false;         ///< false: the step had several queries
+  HeadReduction heads = HeadReduction::kMean;
 };
 
 /// The rows that one stream of a call reads.
@@ -100,16 +102,35 @@ class AttentionWorkspace {
   std::vector<StreamRows> streams;         // [n_streams]
   std::vector<float> slopes;               // [n_heads]
   std::vector<int32_t> places;             // [n_places] of observed_mass
+  std::vector<float> query_m, query_s;     // [n_queries, n_heads], of add_query_mass
 };
 
 /// Runs one attention call. streams has args.n_streams entries with rows of one geometry.
 void attend_streams(const AttendArgs& args, std::span<const StreamRows> streams,
                     const KvKernels& kernels, ParallelFor& parallel, AttentionWorkspace& workspace);
 
-/// Attention mass of the queries in a layer's ring over its slots: mean over queries and heads of
-/// the softmax each query had over the slots at or before its position. mass: [n_slots].
-void observed_mass(LayerCache& rows, const AttentionShape& shape, const KvKernels& kernels,
-                   ParallelFor& parallel, AttentionWorkspace& workspace, std::span<float> mass);
+/// Queries whose attention mass is asked for after the fact (observed_mass.cc).
+struct MassQueries {
+  /// Query t of head h: q + t * query_stride + h * head_stride, [head_dim_k] f32.
+  const float* q = nullptr;
+  ptrdiff_t query_stride = 0, head_stride = 0;  ///< elements
+  std::span<const int32_t> positions;           ///< [n_queries]
+};
+
+/// Adds weight * the attention mass of each query to mass[slot * stride], query by query: the
+/// softmax that the query had over the slots at or before its position, its heads reduced. The
+/// result depends on the order of queries alone, not on threads nor on how they come in calls.
+/// Two passes over K, so that no row of scores is kept. mass: n_slots * stride floats.
+void add_query_mass(const LayerCache& rows, const AttentionShape& shape, const MassQueries& queries,
+                    HeadReduction heads, float weight, const KvKernels& kernels,
+                    ParallelFor& parallel, AttentionWorkspace& workspace, std::span<float> mass,
+                    int32_t stride);
+
+/// Attention mass of the queries in a layer's ring over its slots, mean over queries. mass:
+/// [n_slots].
+void observed_mass(LayerCache& rows, const AttentionShape& shape, HeadReduction heads,
+                   const KvKernels& kernels, ParallelFor& parallel, AttentionWorkspace& workspace,
+                   std::span<float> mass);
 
 /// ALiBi slopes of all heads (Press et al., arXiv 2108.12409, section 3); all 1 without bias.
 void alibi_slopes(float max_bias, std::span<float> slopes);

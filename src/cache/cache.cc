@@ -26,14 +26,14 @@ Cache::Cache(const CacheConfig& config, Policy policy, const FormatSpec& formats
              const KvKernels& kernels)
     : config_(config), policy_(std::move(policy)), formats_(formats), kernels_(&kernels) {
   if (evicts()) needs_ = policy_.needs();
-  evicted_rows_.resize(z(config.n_streams));
+  n_steps_.resize(z(config.n_streams));
   cell_masks_.resize(z(config.n_streams));
   slot_masks_.resize(z(config.n_streams));
 }
 
 Result<std::unique_ptr<Cache>> Cache::create(const CacheConfig& config, const KvKernels& kernels) {
   assert(config.n_streams > 0 && config.n_cells > 0);
-  Result<Policy> policy = make_policy(config.options.policy, config.options.params);
+  Result<Policy> policy = policy_of(config.options);
   if (!policy) return Error{policy.error()};
   Result<FormatSpec> formats = parse_format(config.options.format);
   if (!formats) return Error{formats.error()};
@@ -46,7 +46,7 @@ Result<void> Cache::set_geometry(int32_t layer, const LayerGeometry& geometry) {
   Layer& l = it->second;
   if (inserted) {
     l.streams.resize(z(config_.n_streams));
-    l.masses.resize(z(config_.n_streams));
+    l.seen.resize(z(config_.n_streams));
   }
   if (l.geometry == geometry) return {};
   for (int32_t stream = 0; stream < config_.n_streams; ++stream) {
@@ -64,8 +64,14 @@ Result<void> Cache::set_geometry(int32_t layer, const LayerGeometry& geometry) {
   return {};
 }
 
+bool Cache::positions_in_cache() const {
+  if (!evicts()) return false;
+  const auto& asked = config_.options.positions;
+  return asked ? *asked == PositionMode::kCache : policy_.positions_in_cache;
+}
+
 void Cache::set_rope(int32_t layer, const RopeSpec& spec) {
-  if (config_.options.positions != PositionMode::kCache || !evicts()) return;
+  if (!positions_in_cache()) return;
   Layer& l = layers_.at(layer);
   if (l.rotator != nullptr && l.rotator->spec() == spec) return;
   for (const auto& rotator : rotators_) {
@@ -96,7 +102,8 @@ LayerCache& Cache::layer_cache(int32_t layer, int32_t stream) {
     const auto n_layers = static_cast<int32_t>(layers_.size());
     rows = std::make_unique<LayerCache>(
         moves_rows() ? Placement::kByArrival : Placement::kByCell, l.geometry,
-        moves_rows() ? formats_.of_layer(index, n_layers) : RowCodecs{}, *kernels_, arena_);
+        moves_rows() ? formats_.of_layer(index, n_layers) : RowCodecs{}, *kernels_, arena_,
+        evicts() ? policy_.ranker->n_state() : 0);
   }
   return *rows;
 }
@@ -108,6 +115,7 @@ Result<void> Cache::append(int32_t layer, int32_t stream, const TokenSpan& token
   LayerCache& target = layer_cache(layer, stream);
   const bool ok = is_k ? target.append_k(tokens, rows) : target.append_v(tokens, rows);
   if (!ok) return out_of_memory(layer, stream, bytes().total());
+  if (needs_.rows) note_arrival(target, rows, is_k);
   return {};
 }
 
@@ -123,15 +131,13 @@ Result<void> Cache::append_v(int32_t layer, int32_t stream, const TokenSpan& tok
 
 // A cell that the newest query sees holds a row, or its token was evicted. Anything else means that
 // rows came or went behind the cache's back, and an answer would be silently wrong.
-Result<void> Cache::check_visible(int32_t stream, const LayerCache& layer,
+Result<void> Cache::check_visible(int32_t stream, const LayerCache& layer, int64_t evicted,
                                   const CellMask& mask) const {
   if (mask.data == nullptr) return {};
   const uint16_t* newest = mask.data + (mask.n_queries - 1) * mask.stride;
   int32_t n_visible = 0;
   for (int32_t c = 0; c < mask.n_cells; ++c) n_visible += newest[c] != kF16MinusInf ? 1 : 0;
-  const int64_t evicted = evicted_rows_[z(stream)];
-  const auto n_layers = static_cast<int64_t>(layers_.size());
-  const int64_t known = layer.n_slots() + (evicted + n_layers - 1) / n_layers;
+  const int64_t known = layer.n_slots() + evicted;
   if (n_visible <= known) return {};
   return Error{"stream " + std::to_string(stream) + " sees " + std::to_string(n_visible) +
                " tokens but holds " + std::to_string(known) +
@@ -159,8 +165,8 @@ Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
         rows.drop_hidden(mask.data + (mask.n_queries - 1) * mask.stride, mask.n_cells);
       }
       if (args.layer == layers_.begin()->first) {
-        Result<void> seen = check_visible(stream, rows, mask);
-        if (!seen) return seen;
+        Result<void> all = check_visible(stream, rows, layer.seen[z(stream)].evicted, mask);
+        if (!all) return all;
       }
       view.order = rows.read_order();
       if (!view.order.is_identity()) {
@@ -175,9 +181,12 @@ Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
         slot_masks_[z(stream)].set_gathered(mask, rows.cells());
         view.mask = &slot_masks_[z(stream)];
       }
-      StepMass& mass = layer.masses[z(stream)];
-      mass.valid = false;
-      if (needs_.step_mass && args.n_queries == 1) view.mass = &mass;
+      Seen& seen = layer.seen[z(stream)];
+      seen.chunk = args.n_queries > 1;
+      seen.prompt = seen.prompt || seen.chunk;
+      seen.mass.valid = false;
+      seen.mass.heads = needs_.heads;
+      if (needs_.step_mass && args.n_queries == 1) view.mass = &seen.mass;
       view.rotator = layer.rotator;
       if (view.rotator != nullptr && args.max_bias > 0) {
         return Error{"--kv-positions cache is not available for a model with ALiBi: use original"};
@@ -187,12 +196,23 @@ Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
     workspace_.streams.push_back(view);
   }
   attend_streams(args, workspace_.streams, *kernels_, parallel, workspace_);
+  if (needs_.column_sums && args.n_queries > 1) {
+    for (int32_t i = 0; i < args.n_streams; ++i) {
+      const MassQueries queries{
+          args.q + i * args.q_stream, args.q_query, args.q_head,
+          args.positions.subspan(z(int64_t{i} * args.n_queries), z(args.n_queries))};
+      sum_columns(layer, layer_cache(args.layer, args.first_stream + i), queries, parallel);
+    }
+  }
   return {};
 }
 
 void Cache::clear_stream(int32_t stream) {
-  for (auto& [id, layer] : layers_) layer.streams[z(stream)].reset();
-  evicted_rows_[z(stream)] = 0;
+  for (auto& [id, layer] : layers_) {
+    layer.streams[z(stream)].reset();
+    layer.seen[z(stream)] = {};
+  }
+  n_steps_[z(stream)] = 0;
 }
 
 void Cache::clear() {
@@ -207,7 +227,11 @@ Result<void> Cache::copy_layer(int32_t layer, int32_t from, int32_t to) {
   if (rows != nullptr && !layer_cache(layer, to).copy_from(*rows)) {
     return out_of_memory(layer, to, bytes().total());
   }
-  evicted_rows_[z(to)] = evicted_rows_[z(from)];
+  Seen& seen = it->second.seen[z(to)];
+  seen = {};
+  seen.prompt = it->second.seen[z(from)].prompt;
+  seen.evicted = it->second.seen[z(from)].evicted;
+  n_steps_[z(to)] = n_steps_[z(from)];
   return {};
 }
 
@@ -220,9 +244,9 @@ CacheBytes Cache::bytes(int32_t stream) const {
       bytes.demoted += static_cast<int64_t>(rows->cold_bytes());
       bytes.metadata += static_cast<int64_t>(rows->metadata_bytes());
     }
-    bytes.metadata +=
-        static_cast<int64_t>(layer.masses[z(stream)].mass.capacity() * sizeof(float) +
-                             layer.masses[z(stream)].places.capacity() * sizeof(float));
+    bytes.metadata += static_cast<int64_t>((layer.seen[z(stream)].mass.mass.capacity() +
+                                            layer.seen[z(stream)].mass.places.capacity()) *
+                                           sizeof(float));
   }
   return bytes;
 }
@@ -258,7 +282,11 @@ double Cache::live_tokens(int32_t stream) const {
   return n == 0 ? 0 : sum / n;
 }
 
-int64_t Cache::evicted_rows(int32_t stream) const { return evicted_rows_[z(stream)]; }
+int64_t Cache::evicted_rows(int32_t stream) const {
+  int64_t sum = 0;
+  for (const auto& [id, layer] : layers_) sum += layer.seen[z(stream)].evicted;
+  return sum;
+}
 
 std::vector<int32_t> Cache::layer_ids() const {
   std::vector<int32_t> ids;

@@ -61,6 +61,8 @@ class Cache {
   bool evicts() const { return policy_.evicts() && !config_.dense; }
   /// True if rows may move: tokens leave, or are demoted. They are kept by arrival then.
   bool moves_rows() const { return config_.options.moves_rows() && !config_.dense; }
+  /// True if tokens count by place in the cache: --kv-positions cache, or the policy's default.
+  bool positions_in_cache() const;
 
   /// Says how rows of `layer` are cut into heads; needed before its first append. Repeating is
   /// free. Rows that are there already are cut anew (by cell). Fails if their width differs, if
@@ -83,6 +85,7 @@ class Cache {
 
   /// Ends a step of one stream: folds attention mass into the ranker's state, asks the budget,
   /// drops what is over. Adds what it did to `record` (live, bytes, budget, evicted).
+  /// Of `step` it reads decoded and confidence, and fills in the rest.
   void end_step(int32_t stream, const StepState& step, ParallelFor& parallel, StepRecord& record);
 
   /// Drops the live tokens of a stream at positions [first, last) from every layer, as a policy
@@ -116,22 +119,35 @@ class Cache {
   const CacheTimes& times() const { return times_; }
 
  private:
+  // What a layer of a stream has been shown since its ranker was last told.
+  struct Seen {
+    StepMass mass;
+    bool prompt = false;  // something of a prompt
+    bool chunk = false;   // several queries, whose columns are summed
+    int32_t n_steps = 0;  // decode steps since the last observed window
+    int64_t evicted = 0;  // rows dropped so far
+  };
   struct Layer {
     LayerGeometry geometry;
     Rotator* rotator = nullptr;  // of rotators_; null unless --kv-positions cache
     AttentionShape shape;        // of the last attend, for observed queries
     std::vector<std::unique_ptr<LayerCache>> streams;
-    std::vector<StepMass> masses;  // [n_streams], by arrival only
+    std::vector<Seen> seen;  // [n_streams], by arrival only
   };
 
   Cache(const CacheConfig& config, Policy policy, const FormatSpec& formats,
         const KvKernels& kernels);
   Result<void> append(int32_t layer, int32_t stream, const TokenSpan& tokens, const RowsView& rows,
                       bool is_k);
-  Result<void> check_visible(int32_t stream, const LayerCache& layer, const CellMask& mask) const;
+  Result<void> check_visible(int32_t stream, const LayerCache& layer, int64_t evicted,
+                             const CellMask& mask) const;
+  void note_arrival(LayerCache& rows, const RowsView& view, bool is_k);
   void note_queries(Layer& layer, LayerCache& rows, int32_t index, const AttendArgs& args);
-  void observe(Layer& layer, LayerCache& rows, int32_t stream, ParallelFor& parallel);
-  int64_t evict(LayerCache& rows, int32_t budget);
+  void sum_columns(Layer& layer, LayerCache& rows, const MassQueries& queries,
+                   ParallelFor& parallel);
+  void end_chunk(Layer& layer, LayerCache& rows, int32_t stream, ParallelFor& parallel);
+  void observe(Layer& layer, LayerCache& rows, int32_t stream, int64_t step, ParallelFor& parallel);
+  int64_t evict(LayerCache& rows, const StepState& step, const LayerState& layer, int32_t budget);
   void note_peak();
 
   CacheConfig config_;
@@ -142,7 +158,7 @@ class Cache {
   PageArena arena_;
   std::map<int32_t, Layer> layers_;
   std::vector<std::unique_ptr<Rotator>> rotators_;  // one for each way of rotating
-  std::vector<int64_t> evicted_rows_;               // [n_streams]
+  std::vector<int64_t> n_steps_;                    // [n_streams] that asked for a budget
   // [n_streams] each. Where slots are cells one view serves all layers of a step; else the view is
   // made anew for the layer at hand.
   std::vector<MaskView> cell_masks_, slot_masks_;

@@ -6,25 +6,61 @@
 
 #include "base/stopwatch.h"
 #include "cache/cache.h"
+#include "kernels/half.h"
 
 namespace kvasir {
 namespace {
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
+// Keys as f16 pages hold them.
+class StoredKeys final : public KeyReader {
+ public:
+  explicit StoredKeys(const LayerCache& rows) : rows_(rows) {}
+  int32_t n_tokens() const override { return rows_.n_slots(); }
+  int32_t n_kv_heads() const override { return rows_.rows().geometry().n_kv_heads; }
+  int32_t head_dim() const override { return rows_.rows().geometry().head_dim_k; }
+  void read(int32_t token, int32_t head, std::span<float> row) const override {
+    const uint16_t* k = rows_.rows().k(token / kPageSlots, head);
+    for (int32_t d = 0; d < head_dim(); ++d) {
+      row[z(d)] = half_to_float(k[F16Page::k_index(head_dim(), token % kPageSlots, d)]);
+    }
+  }
+
+ private:
+  const LayerCache& rows_;
+};
+
 }  // namespace
+
+// Shows the ranker the rows of an append, which are the newest of the layer.
+void Cache::note_arrival(LayerCache& rows, const RowsView& view, bool is_k) {
+  if (rows.placement() != Placement::kByArrival || view.n_rows == 0) return;
+  const LayerGeometry& g = rows.rows().geometry();
+  ArrivingRows arriving;
+  arriving.kind = is_k ? ArrivingRows::Kind::kKeys : ArrivingRows::Kind::kValues;
+  arriving.data = view.data;
+  arriving.stride = view.stride;
+  arriving.n_rows = view.n_rows;
+  arriving.n_kv_heads = g.n_kv_heads;
+  arriving.head_dim = is_k ? g.head_dim_k : g.head_dim_v;
+  const size_t width = z(rows.n_state());
+  policy_.ranker->arrive(arriving, rows.state().last(z(view.n_rows) * width));
+}
 
 // Keeps the newest queries of a call for rankers that look at prompts.
 void Cache::note_queries(Layer& layer, LayerCache& rows, int32_t index, const AttendArgs& args) {
-  if (needs_.observed_queries == 0) return;
+  // Column sums of a chunk of one token are made when it is known to be no decode step.
+  const int32_t n_kept = std::max(needs_.observed_queries, needs_.column_sums ? 1 : 0);
+  if (n_kept == 0) return;
   const int32_t width = layer.geometry.head_dim_k;
   layer.shape.n_heads = args.n_heads;
   layer.shape.scale = args.scale;
   layer.shape.soft_cap = args.soft_cap;
   layer.shape.max_bias = args.max_bias;
   if (args.sinks != nullptr) layer.shape.sinks.assign(args.sinks, args.sinks + args.n_heads);
-  rows.ring().configure(needs_.observed_queries, args.n_heads * width);
-  const int32_t first = std::max(0, args.n_queries - needs_.observed_queries);
+  rows.ring().configure(n_kept, args.n_heads * width);
+  const int32_t first = std::max(0, args.n_queries - n_kept);
   for (int32_t t = first; t < args.n_queries; ++t) {
     float* row = rows.ring().push(args.positions[z(int64_t{index} * args.n_queries + t)]);
     const float* q = args.q + index * args.q_stream + t * args.q_query;
@@ -34,36 +70,83 @@ void Cache::note_queries(Layer& layer, LayerCache& rows, int32_t index, const At
   }
 }
 
-// Folds what the step looked at into the ranker's state: the step's own mass after one token, the
-// mass of the newest queries after a prompt.
-void Cache::observe(Layer& layer, LayerCache& rows, int32_t stream, ParallelFor& parallel) {
+// Adds the mass of a prompt's queries to the state of what they see.
+void Cache::sum_columns(Layer& layer, LayerCache& rows, const MassQueries& queries,
+                        ParallelFor& parallel) {
   const Stopwatch watch(times_.metadata);
-  StepMass& mass = layer.masses[z(stream)];
-  const bool one_token =
-      rows.ring().n_pushed() <= 1 && mass.valid && mass.mass.size() == z(rows.n_slots());
-  if (!one_token) {
-    mass.mass.resize(z(rows.n_slots()));
-    observed_mass(rows, layer.shape, *kernels_, parallel, workspace_, mass.mass);
-  }
-  policy_.ranker->observe(mass.mass, rows.take_fresh(), !one_token, rows.state());
-  rows.ring().clear();
+  add_query_mass(rows, layer.shape, queries, needs_.heads, 1.0F, *kernels_, parallel, workspace_,
+                 rows.state(), rows.n_state());
 }
 
-int64_t Cache::evict(LayerCache& rows, int32_t budget) {
-  const int32_t n = rows.n_slots();
+// The end of a prompt's chunk: a single query is summed here, more were when they attended.
+void Cache::end_chunk(Layer& layer, LayerCache& rows, int32_t stream, ParallelFor& parallel) {
+  Seen& seen = layer.seen[z(stream)];
+  const QueryRing& ring = rows.ring();
+  if (needs_.column_sums && !seen.chunk && ring.size() > 0) {
+    const int32_t newest = ring.newest();
+    const int32_t width = layer.geometry.head_dim_k;
+    sum_columns(layer, rows, {ring.row(newest), 0, width, ring.positions().subspan(z(newest), 1)},
+                parallel);
+  }
+  seen.prompt = true;
+}
+
+// Tells the ranker what was looked at: the step's own mass after one token, the mass of the newest
+// queries after a prompt and, where it is asked for, every so many steps.
+void Cache::observe(Layer& layer, LayerCache& rows, int32_t stream, int64_t step,
+                    ParallelFor& parallel) {
+  const Stopwatch watch(times_.metadata);
+  Seen& seen = layer.seen[z(stream)];
+  std::vector<float>& mass = seen.mass.mass;
+  Mass told;
+  told.step = step;
+  const auto tell = [&](Mass::Kind kind, int32_t n_queries) {
+    told.kind = kind;
+    told.mass = mass;
+    told.n_queries = n_queries;
+    told.n_fresh = rows.take_fresh();
+    policy_.ranker->observe(told, rows.state());
+  };
+  if (!seen.prompt && seen.mass.valid && mass.size() == z(rows.n_slots())) {
+    tell(Mass::Kind::kStep, 1);
+  }
+  ++seen.n_steps;
+  const bool due = needs_.observe_every > 0 && seen.n_steps >= needs_.observe_every;
+  if (needs_.observed_queries > 0 && (seen.prompt || due)) {
+    mass.resize(z(rows.n_slots()));
+    observed_mass(rows, layer.shape, needs_.heads, *kernels_, parallel, workspace_, mass);
+    tell(Mass::Kind::kObserved, rows.ring().size());
+    seen.n_steps = 0;
+  }
+  seen.prompt = false;
+  if (needs_.observe_every == 0) rows.ring().clear();
+}
+
+int64_t Cache::evict(LayerCache& rows, const StepState& step, const LayerState& layer,
+                     int32_t budget) {
+  const int32_t n = layer.live;
   if (n <= budget) return 0;
   const Stopwatch watch(times_.compaction);
+  const auto recent = static_cast<int32_t>(policy_.protect_share * budget);
   const int32_t first = std::min(policy_.sinks, n);
-  const int32_t last = std::max(first, n - policy_.protect);
+  const int32_t last = std::max(first, n - std::max(policy_.protect, recent));
   const int32_t n_candidates = last - first;
   const int32_t n_evict = std::min(n - budget, n_candidates);
   if (n_evict <= 0) return 0;
-  const Candidates candidates{
-      rows.positions().subspan(z(first), z(n_candidates)),
-      std::span<const float>(rows.state()).subspan(z(first), z(n_candidates))};
   scores_.resize(z(n_candidates));
-  policy_.ranker->score(candidates, scores_);
   order_.resize(z(n_candidates));
+  const StoredKeys keys(rows);
+  const size_t width = z(rows.n_state());
+  Candidates candidates;
+  candidates.positions = rows.positions().subspan(z(first), z(n_candidates));
+  candidates.state = rows.state().subspan(z(first) * width, z(n_candidates) * width);
+  candidates.scratch = order_;
+  candidates.layer = layer.layer;
+  candidates.first = first;
+  candidates.step = step.step;
+  candidates.newest = step.n_tokens - 1;
+  candidates.keys = needs_.keys ? &keys : nullptr;
+  policy_.ranker->score(candidates, scores_);
   for (int32_t i = 0; i < n_candidates; ++i) order_[z(i)] = i;
   const auto lower = [&](int32_t a, int32_t b) {  // evicted earlier; ties: the older
     return scores_[z(a)] != scores_[z(b)] ? scores_[z(a)] < scores_[z(b)] : a < b;
@@ -95,22 +178,29 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
   record.live_min = INT_MAX;
   double live_sum = 0;
   int32_t n_live = 0;
-  int32_t index = 0;
+  StepState known = step;
+  known.step = n_steps_[z(stream)];
+  LayerState state{0, static_cast<int32_t>(layers_.size()), 0};
   for (auto& [id, layer] : layers_) {
     LayerCache* rows = layer.streams[z(stream)].get();
-    const int32_t layer_index = index++;
+    const int32_t layer_index = state.layer++;
     if (rows == nullptr) continue;
+    if (evicts() && rows->n_slots() > 0) {
+      if (n_live == 0) known.n_tokens = rows->positions().back() + 1;
+      if (!step.decoded || layer.seen[z(stream)].prompt) end_chunk(layer, *rows, stream, parallel);
+      layer.seen[z(stream)].chunk = false;
+    }
     if (may_evict) {
-      if (needs_.step_mass) observe(layer, *rows, stream, parallel);
-      const int32_t budget =
-          policy_.budget->tokens(step, layer_index, static_cast<int32_t>(layers_.size()));
+      observe(layer, *rows, stream, known.step, parallel);
+      const LayerState of_layer{layer_index, state.n_layers, rows->n_slots()};
+      const int32_t budget = policy_.budget->tokens(known, of_layer);
       if (layer_index == 0) {
         record.has_budget = true;
         record.budget = budget;
       }
-      const int64_t n = evict(*rows, budget);
+      const int64_t n = evict(*rows, known, of_layer, budget);
       record.evicted += n;
-      evicted_rows_[z(stream)] += n;
+      layer.seen[z(stream)].evicted += n;
     }
     if (may_move) {
       const Stopwatch watch(times_.compaction);
@@ -123,6 +213,7 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
     record.bytes_f16 += static_cast<int64_t>(rows->f16_bytes());
     record.bytes_demoted += static_cast<int64_t>(rows->cold_bytes());
   }
+  if (may_evict) ++n_steps_[z(stream)];
   if (n_live == 0) record.live_min = 0;
   record.live_mean = n_live == 0 ? 0 : live_sum / n_live;
 }
@@ -139,7 +230,7 @@ void Cache::drop(int32_t stream, int32_t first, int32_t last) {
     const auto hole = static_cast<int32_t>(begin - positions.begin());
     survivors_.resize(static_cast<size_t>(positions.end() - end));
     std::iota(survivors_.begin(), survivors_.end(), static_cast<int32_t>(end - positions.begin()));
-    evicted_rows_[z(stream)] += end - begin;
+    layer.seen[z(stream)].evicted += end - begin;
     rows->keep(hole, survivors_);
   }
 }

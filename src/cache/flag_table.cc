@@ -1,87 +1,90 @@
 #include "cache/flag_table.h"
 
 #include <array>
-#include <charconv>
-#include <limits>
-#include <type_traits>
 
+#include "cache/flag_values.h"
 #include "cache/format_spec.h"
-#include "policy/checks.h"
 
 namespace kvasir {
 namespace {
 
-using Text = std::string_view;
-using Shown = std::optional<std::string>;
+using namespace flags;  // NOLINT(google-build-using-namespace): what this table is made of
 
-/// The whole of `text` as a number; nothing else, no sign "+", no blanks.
-template <typename Number>
-std::optional<Number> parse(Text text) {
-  Number value{};
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-Error not_allowed(Text flag, Text value, const std::string& allowed) {
-  return Error{std::string(flag) + " " + std::string(value) + ": allowed is " + allowed};
-}
-
-// Setters: fold the value of a flag into the options. Getters: the value as text, or nothing where
-// the options hold the default.
-
-template <int32_t PolicyParams::*kMember, int32_t kLeast>
-Result<void> set_count(Text flag, Text value, CacheOptions& options) {
-  const auto number = parse<int32_t>(value);
-  if (!number || *number < kLeast) {
-    return not_allowed(flag, value,
-                       "a whole number from " + std::to_string(kLeast) + " to " +
-                           std::to_string(std::numeric_limits<int32_t>::max()));
-  }
-  options.params.*kMember = *number;
-  return {};
-}
-
-template <int32_t PolicyParams::*kMember>
-std::optional<std::string> get_count(const CacheOptions& options) {
-  const int32_t value = options.params.*kMember;
-  if (value == PolicyParams{}.*kMember) return std::nullopt;
-  return std::to_string(value);
-}
-
-template <double PolicyParams::*kMember>
-Result<void> set_fraction(Text flag, Text value, CacheOptions& options) {
-  const auto number = parse<double>(value);
-  if (!number) return not_allowed(flag, value, "a number from 0 to 1");
-  if (auto ok = check_fraction(flag, *number); !ok) return ok;
-  options.params.*kMember = *number;
-  return {};
-}
-
-template <double PolicyParams::*kMember>
-std::optional<std::string> get_fraction(const CacheOptions& options) {
-  const double value = options.params.*kMember;
-  if (value == PolicyParams{}.*kMember) return std::nullopt;
-  return number_text(value);
-}
-
-/// A flag with two values; the first is the default.
-template <auto CacheOptions::*kMember>
-Result<void> set_either(Text flag, Text value, CacheOptions& options, Text first, Text second) {
-  using Mode = std::remove_reference_t<decltype(options.*kMember)>;
-  if (value != first && value != second) {
-    return not_allowed(flag, value, std::string(first) + " or " + std::string(second));
-  }
-  options.*kMember = static_cast<Mode>(value == second);
-  return {};
-}
+constexpr std::array<Text, 2> kPrefills = {"exact", "stream"};
+constexpr std::array<Text, 2> kPositions = {"original", "cache"};
+constexpr std::array<Text, 2> kHeads = {"mean", "max"};
+constexpr std::array<Text, 3> kScales = {"minmax", "rank", "log"};
 
 Result<void> set_budget(Text flag, Text value, CacheOptions& options) {
-  if (!value.empty() && value.back() == '%') {
-    return Error{std::string(flag) + " " + std::string(value) +
-                 ": shares are not in this version; give a number of tokens"};
+  if (value.empty() || value.back() != '%') {
+    auto ok = set_count<&P::budget, 1>(flag, value, options);
+    if (ok) options.params.budget_percent = 0;
+    return ok;
   }
-  return set_count<&PolicyParams::budget, 1>(flag, value, options);
+  const auto percent = parse<double>(value.substr(0, value.size() - 1));
+  if (!percent || !(*percent > 0 && *percent <= 100)) {
+    return not_allowed(flag, value, "a share above 0% and at most 100%");
+  }
+  options.params.budget_percent = *percent;
+  options.params.budget = 0;
+  return {};
+}
+
+Shown get_budget(const CacheOptions& options) {
+  const double percent = options.params.budget_percent;
+  return percent != 0 ? Shown(number_text(percent) + "%") : get_count<&P::budget>(options);
+}
+
+Result<void> set_pyramid(Text flag, Text value, CacheOptions& options) {
+  const size_t comma = value.find(',');
+  const auto beta = parse<double>(value.substr(0, comma));
+  const Text last = comma == Text::npos ? Text() : value.substr(comma + 1);
+  const int32_t n_min = parse<int32_t>(last).value_or(0);
+  if (!beta || !(*beta > 0 && *beta <= 1) || n_min < 1) {
+    return not_allowed(flag, value,
+                       "BETA,NMIN: a number above 0 and at most 1, a whole number from 1 on");
+  }
+  options.params.pyramid = Pyramid{*beta, n_min};
+  return {};
+}
+
+Shown get_pyramid(const CacheOptions& options) {
+  const auto& pyramid = options.params.pyramid;
+  if (!pyramid) return std::nullopt;
+  return number_text(pyramid->beta).append(",").append(std::to_string(pyramid->n_min));
+}
+
+Result<void> set_heads(Text flag, Text value, CacheOptions& options) {
+  const auto heads = word_of<HeadReduction>(flag, value, kHeads);
+  if (!heads) return Error{heads.error()};
+  options.params.heads = heads.value();
+  return {};
+}
+
+Shown get_heads(const CacheOptions& options) {
+  return options.params.heads == HeadReduction::kMax ? Shown("max") : std::nullopt;
+}
+
+Result<void> set_scale(Text flag, Text value, CacheOptions& options) {
+  const auto scale = word_of<AttentionScale>(flag, value, kScales);
+  if (!scale) return Error{scale.error()};
+  options.params.scale = scale.value();
+  return {};
+}
+
+Shown get_scale(const CacheOptions& options) {
+  const auto& scale = options.params.scale;
+  return scale ? Shown(kScales[static_cast<size_t>(*scale)]) : std::nullopt;
+}
+
+Result<void> set_schedule(Text, Text value, CacheOptions& options) {
+  options.params.schedule_path = value;  // validate() reads it
+  return {};
+}
+
+Shown get_schedule(const CacheOptions& options) {
+  const std::string& path = options.params.schedule_path;
+  return path.empty() ? std::nullopt : Shown(path);
 }
 
 Result<void> set_policy(Text, Text value, CacheOptions& options) {
@@ -90,11 +93,17 @@ Result<void> set_policy(Text, Text value, CacheOptions& options) {
 }
 
 Result<void> set_prefill(Text flag, Text value, CacheOptions& options) {
-  return set_either<&CacheOptions::prefill>(flag, value, options, "exact", "stream");
+  const auto mode = word_of<PrefillMode>(flag, value, kPrefills);
+  if (!mode) return Error{mode.error()};
+  options.prefill = mode.value();
+  return {};
 }
 
 Result<void> set_positions(Text flag, Text value, CacheOptions& options) {
-  return set_either<&CacheOptions::positions>(flag, value, options, "original", "cache");
+  const auto mode = word_of<PositionMode>(flag, value, kPositions);
+  if (!mode) return Error{mode.error()};
+  options.positions = mode.value();
+  return {};
 }
 
 /// Accepts the one value that names what this version does.
@@ -137,7 +146,8 @@ Shown get_prefill(const CacheOptions& options) {
   return options.prefill == PrefillMode::kStream ? Shown("stream") : std::nullopt;
 }
 Shown get_positions(const CacheOptions& options) {
-  return options.positions == PositionMode::kCache ? Shown("cache") : std::nullopt;
+  const auto& mode = options.positions;
+  return mode ? Shown(kPositions[static_cast<size_t>(*mode)]) : std::nullopt;
 }
 Shown get_format(const CacheOptions& options) {
   return options.demotes() ? Shown(options.format) : std::nullopt;
@@ -150,22 +160,24 @@ Shown get_trace(const CacheOptions& options) {
 }
 Shown get_stats(const CacheOptions& options) { return options.stats ? Shown("") : std::nullopt; }
 
-using P = PolicyParams;
-
 constexpr auto kFlags = std::to_array<Flag>({
     {{"--kv-policy", "NAME",
       "which tokens stay; none: all; window: the first and the newest; conf: CONF-KV, budget from "
-      "confidence, ranked by attention and recency",
-      "none", "none, window, conf"},
+      "confidence, ranked by attention and recency; conf+: the same with other defaults; the "
+      "others "
+      "in docs/policies.md",
+      "none", ""},  // allowed: the registry's names
      set_policy,
      get_policy},
     {{"--kv-budget", "N",
-      "live tokens per layer, sink and protected tokens included; conf: N when unsure, half of it "
-      "when sure",
-      "none; window needs it",
-      "tokens, at least sinks + 1 (window) or 2 (sinks + protect + 1) (conf); refused with none"},
+      "live tokens per layer, sink and protected tokens included; or P%, a share of the tokens "
+      "seen "
+      "so far; conf: N when unsure, half of it when sure; pyramidkv: mean over the layers",
+      "none; all but none, conf and conf+ need it",
+      "tokens, at least sinks + protect + 1 (conf: twice that, h2o: 2 sinks + 1), or a share up to "
+      "100%; refused with none"},
      set_budget,
-     get_count<&P::budget>},
+     get_budget},
     {{"--kv-high", "N", "conf: budget of steps that are sure (c >= tau), the tighter one",
       "half of --kv-budget, else 128", "tokens, at least sinks + protect + 1, at most --kv-low"},
      set_count<&P::high, 1>,
@@ -178,20 +190,65 @@ constexpr auto kFlags = std::to_array<Flag>({
      set_fraction<&P::tau>,
      get_fraction<&P::tau>},
     {{"--kv-alpha", "X", "conf: weight of attention against recency; 0 ranks by recency alone",
-      "0.65", "0 to 1"},
+      "0.65; conf+: 1", "0 to 1"},
      set_fraction<&P::alpha>,
      get_fraction<&P::alpha>},
-    {{"--kv-lambda", "X", "conf: share of the past in the moving average of attention", "0.9",
-      "0 to 1"},
+    {{"--kv-lambda", "X", "conf, attention: share of the past in the moving average of attention",
+      "0.9; conf+: 0.97", "0 to 1"},
      set_fraction<&P::lambda>,
      get_fraction<&P::lambda>},
-    {{"--kv-protect", "N", "conf: newest tokens that are never evicted", "32", "0 or more"},
+    {{"--kv-protect", "N", "newest tokens that are never evicted",
+      "32; 10: scissorhands; 0: window, streaming, tova, keydiff, knorm; half the budget: h2o",
+      "0 or more"},
      set_count<&P::protect, 0>,
      get_count<&P::protect>},
     {{"--kv-sinks", "N", "first tokens that are never evicted; the paper of conf keeps none", "4",
       "0 or more"},
      set_count<&P::sinks, 0>,
      get_count<&P::sinks>},
+    {{"--kv-pyramid", "BETA,NMIN",
+      "deeper layers keep less: layer l of L keeps BETA^(l / L) of the budget, rounded down, but "
+      "at "
+      "least NMIN; 0.5,96 makes conf CONF-KV-L",
+      "off", "BETA above 0 and at most 1; NMIN at least sinks + protect + 1; not with pyramidkv"},
+     set_pyramid,
+     get_pyramid},
+    {{"--kv-heads", "NAME", "how a token's attention in the query heads becomes one number", "mean",
+      "mean, max; policies that look at attention"},
+     set_heads,
+     get_heads},
+    {{"--kv-shrink", "D", "conf: a sure step lowers the budget by at most D tokens", "0, at once",
+      "0 or more"},
+     set_count<&P::shrink, 0>,
+     get_count<&P::shrink>},
+    {{"--kv-blend", "",
+      "conf: the budget lies between low (c = 0) and high (c = 1) in proportion to c", "", ""},
+     set_switch<&P::blend>,
+     get_switch<&P::blend>},
+    {{"--kv-burst", "N", "conf: a layer over its budget gives up N tokens at once", "1",
+      "1 or more; sinks + protect + 1 tokens always stay"},
+     set_count<&P::burst, 1>,
+     get_count<&P::burst>},
+    {{"--kv-scale", "NAME", "conf: how attention is scaled before recency is added",
+      "minmax; conf+: rank", "minmax, rank, log"},
+     set_scale,
+     get_scale},
+    {{"--kv-values", "", "conf: weighs attention by the norm of the value; conf+ always does", "",
+      ""},
+     set_switch<&P::values>,
+     get_switch<&P::values>},
+    {{"--kv-by-age", "", "h2o: divides a token's attention by the number of queries that saw it",
+      "", ""},
+     set_switch<&P::by_age>,
+     get_switch<&P::by_age>},
+    {{"--kv-seed", "N", "random: seed of its draws", "0", "0 or more"},
+     set_count<&P::seed, 0>,
+     get_count<&P::seed>},
+    {{"--kv-schedule", "FILE",
+      "random, recency, attention: the budgets of a former run step by step, from its --kv-trace",
+      "none", "a trace of one stream; instead of --kv-budget"},
+     set_schedule,
+     get_schedule},
     {{"--kv-format", "NAME",
       "how tokens older than the recent window are stored (sink tokens stay f16); K/V apart as in "
       "int8/int4; the first or last N layers differ behind a comma: k5v4,first=2:int8",
@@ -214,7 +271,7 @@ constexpr auto kFlags = std::to_array<Flag>({
     {{"--kv-positions", "MODE",
       "original: tokens keep their positions; cache: they count by place in the cache, for texts "
       "longer than the model was trained for",
-      "original", "original, cache; cache with an evicting policy only"},
+      "original; streaming: cache", "original, cache; cache with an evicting policy only"},
      set_positions,
      get_positions},
     {{"--kv-trace", "FILE", "appends a JSON line for each step to FILE", "none",
@@ -224,24 +281,36 @@ constexpr auto kFlags = std::to_array<Flag>({
     {{"--kv-stats", "", "prints statistics at exit", "", ""}, set_stats, get_stats},
 });
 
-constexpr auto kHelp = [] {
-  std::array<FlagHelp, kFlags.size()> help{};
-  for (size_t i = 0; i < help.size(); ++i) help[i] = kFlags[i].help;
-  return help;
-}();
-
 constexpr auto kReserved = std::to_array<ReservedFlag>({
-    {"--kv-pyramid", "every layer has the same budget: --kv-budget, --kv-high, --kv-low"},
     {"--kv-keep", "a step reads every stored token (--kv-select dense)"},
     {"--kv-budget-mb", "budgets are in tokens per layer: --kv-budget, --kv-high, --kv-low"},
-    {"--kv-preset", "choose --kv-policy none, window or conf and its parameters"},
+    {"--kv-preset", "choose --kv-policy and its parameters"},
 });
 
 }  // namespace
 
-std::span<const Flag> flag_table() { return kFlags; }
+std::span<const Flag> flag_table() {
+  static const std::string names = [] {
+    std::string text;
+    for (const Text name : policy_names()) text.append(text.empty() ? "" : ", ").append(name);
+    return text;
+  }();
+  static const auto table = [] {
+    auto flags = kFlags;
+    flags[0].help.allowed = names;
+    return flags;
+  }();
+  return table;
+}
 
-std::span<const FlagHelp> flag_help() { return kHelp; }
+std::span<const FlagHelp> flag_help() {
+  static const auto help = [] {
+    std::array<FlagHelp, kFlags.size()> all{};
+    for (size_t i = 0; i < all.size(); ++i) all[i] = flag_table()[i].help;
+    return all;
+  }();
+  return help;
+}
 
 std::span<const ReservedFlag> reserved_flags() { return kReserved; }
 

@@ -10,8 +10,8 @@
 namespace kvasir {
 
 LayerCache::LayerCache(Placement placement, const LayerGeometry& geometry, const RowCodecs& codecs,
-                       const KvKernels& kernels, PageArena& arena)
-    : placement_(placement), rows_(geometry, kernels, arena) {
+                       const KvKernels& kernels, PageArena& arena, int32_t n_state)
+    : placement_(placement), rows_(geometry, kernels, arena), n_state_(n_state) {
   assert(placement == Placement::kByArrival || !codecs.demotes());
   if (codecs.demotes()) cold_ = std::make_unique<CodedTier>(geometry, codecs, arena);
 }
@@ -54,7 +54,7 @@ bool LayerCache::append_k(const TokenSpan& tokens, const RowsView& rows) {
   positions_.insert(positions_.end(), tokens.positions.begin(), tokens.positions.end());
   n_slots_ += rows.n_rows;
   n_fresh_ += rows.n_rows;
-  state_.resize(static_cast<size_t>(n_slots_), 0.0F);
+  state_.resize(static_cast<size_t>(n_slots_) * static_cast<size_t>(n_state_), 0.0F);
   return true;
 }
 
@@ -176,17 +176,18 @@ void LayerCache::keep(int32_t first, std::span<const int32_t> survivors) {
   assert(placement_ == Placement::kByArrival && first <= n_slots_);
   keep_rows(first, survivors);
   auto to = static_cast<size_t>(first);
+  const auto n_state = static_cast<size_t>(n_state_);
   for (const int32_t from_slot : survivors) {
     const auto from = static_cast<size_t>(from_slot);
     identity_ = identity_ && from == to;
     cells_[to] = cells_[from];
     positions_[to] = positions_[from];
-    state_[to] = state_[from];
+    for (size_t i = 0; i < n_state; ++i) state_[to * n_state + i] = state_[from * n_state + i];
     ++to;
   }
   cells_.resize(to);
   positions_.resize(to);
-  state_.resize(to);
+  state_.resize(to * n_state);
   n_slots_ = static_cast<int32_t>(to);
   if (n_slots_ == 0) identity_ = true;
 }

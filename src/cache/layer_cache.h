@@ -30,8 +30,9 @@ struct TokenSpan {
 class LayerCache {
  public:
   /// @param codecs  of demoted rows; by arrival only
+  /// @param n_state  floats of ranker state per token
   LayerCache(Placement placement, const LayerGeometry& geometry, const RowCodecs& codecs,
-             const KvKernels& kernels, PageArena& arena);
+             const KvKernels& kernels, PageArena& arena, int32_t n_state = 0);
 
   Placement placement() const { return placement_; }
   /// The tier of f16 rows: all of them, but for those that were demoted.
@@ -58,7 +59,8 @@ class LayerCache {
   bool is_identity() const { return identity_; }
   std::span<const int32_t> cells() const { return cells_; }
   std::span<const int32_t> positions() const { return positions_; }
-  std::span<float> state() { return state_; }
+  std::span<float> state() { return state_; }  ///< [n_slots, n_state]
+  int32_t n_state() const { return n_state_; }
 
   /// Tokens that arrived since the last call of take_fresh().
   int32_t take_fresh();
@@ -115,7 +117,8 @@ class LayerCache {
   bool identity_ = true;
   std::vector<int32_t> cells_;
   std::vector<int32_t> positions_;
-  std::vector<float> state_;
+  int32_t n_state_;
+  std::vector<float> state_;        // [n_slots, n_state]
   std::vector<int32_t> survivors_;  // scratch of drops
   QueryRing ring_;
 };

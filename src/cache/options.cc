@@ -7,6 +7,7 @@
 #include "cache/flag_table.h"
 #include "cache/flag_words.h"
 #include "cache/format_spec.h"
+#include "cache/schedule.h"
 #include "cache/trace.h"
 
 namespace kvasir {
@@ -76,6 +77,21 @@ std::string CacheOptions::mover() const {
   return flag.append(evicts() ? policy : format);
 }
 
+PositionMode CacheOptions::position_mode() const {
+  if (positions) return *positions;
+  const Result<Policy> made = policy_of(*this);
+  return made && made.value().positions_in_cache ? PositionMode::kCache : PositionMode::kOriginal;
+}
+
+Result<Policy> policy_of(const CacheOptions& options) {
+  if (options.params.schedule_path.empty()) return make_policy(options.policy, options.params);
+  PolicyParams params = options.params;
+  Result<std::vector<int32_t>> schedule = read_schedule(params.schedule_path);
+  if (!schedule) return Error{schedule.error()};
+  params.schedule = std::move(schedule.value());
+  return make_policy(options.policy, params);
+}
+
 std::string flag_help_text() {
   std::string out;
   for (const FlagHelp& help : flag_help()) {
@@ -122,7 +138,7 @@ std::string describe(const CacheOptions& options) {
 }
 
 Result<void> validate(const CacheOptions& options) {
-  const auto policy = make_policy(options.policy, options.params);
+  const auto policy = policy_of(options);
   if (!policy) return Error{policy.error()};
   const auto needs_eviction = [&](const std::string& flag) {
     return Error{flag + " needs a policy that evicts, found --kv-policy " + options.policy};

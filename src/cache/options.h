@@ -4,6 +4,7 @@
 // names are ours; everything else in an argument list is left for llama.cpp.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,13 +23,13 @@ inline constexpr int32_t kDefaultRecent = 128;
 
 struct CacheOptions {
   std::string policy = "none";  ///< --kv-policy
-  PolicyParams params;          ///< budget, high, low, tau, alpha, lambda, protect, sinks
+  PolicyParams params;          ///< what the policy reads
   PrefillMode prefill = PrefillMode::kExact;
-  PositionMode positions = PositionMode::kOriginal;
-  std::string format = "f16";       ///< --kv-format: of tokens older than the recent window
-  int32_t recent = kDefaultRecent;  ///< --kv-recent: newest tokens that stay f16
-  std::string trace_path;           ///< --kv-trace FILE; empty: none
-  bool stats = false;               ///< --kv-stats: statistics at exit
+  std::optional<PositionMode> positions;  ///< empty: the policy's default
+  std::string format = "f16";             ///< --kv-format: of tokens older than the recent window
+  int32_t recent = kDefaultRecent;        ///< --kv-recent: newest tokens that stay f16
+  std::string trace_path;                 ///< --kv-trace FILE; empty: none
+  bool stats = false;                     ///< --kv-stats: statistics at exit
 
   /// True if the policy ever drops a token: every policy but "none" does.
   bool evicts() const;
@@ -39,9 +40,15 @@ struct CacheOptions {
   bool moves_rows() const { return evicts() || demotes(); }
   /// The flag that makes rows move, as people gave it: "--kv-policy conf" or "--kv-format int8".
   std::string mover() const;
+  /// Where tokens count: as asked for, else as the policy does; kOriginal if it cannot be made.
+  PositionMode position_mode() const;
 
   bool operator==(const CacheOptions&) const = default;
 };
+
+/// The policy that the options ask for, its schedule read. Fails where make_policy fails, and on a
+/// schedule that cannot be read.
+Result<Policy> policy_of(const CacheOptions& options);
 
 /// One flag as `--help` and the docs show it.
 struct FlagHelp {

@@ -25,6 +25,13 @@ CacheOptions parsed(Words words, Words* rest = nullptr) {
   return options;
 }
 
+/// All registered names, as lists of allowed ones have them.
+std::string policies() {
+  std::string names;
+  for (const auto name : policy_names()) names.append(names.empty() ? "" : ", ").append(name);
+  return names;
+}
+
 std::string refusal(Words words) {
   CacheOptions options;
   const Words before = words;
@@ -36,12 +43,52 @@ std::string refusal(Words words) {
 }
 
 TEST(TakeFlags, EveryFlagSetsItsOption) {
-  const CacheOptions options =
-      parsed({"--kv-policy",    "conf",  "--kv-budget",  "512",     "--kv-high",    "100",
-              "--kv-low",       "300",   "--kv-tau",     "0.8",     "--kv-alpha",   "0.7",
-              "--kv-lambda",    "0.95",  "--kv-protect", "64",      "--kv-sinks",   "0",
-              "--kv-format",    "f16",   "--kv-select",  "dense",   "--kv-prefill", "stream",
-              "--kv-positions", "cache", "--kv-trace",   "t.jsonl", "--kv-stats"});
+  const CacheOptions options = parsed({"--kv-policy",
+                                       "conf",
+                                       "--kv-budget",
+                                       "512",
+                                       "--kv-high",
+                                       "100",
+                                       "--kv-low",
+                                       "300",
+                                       "--kv-tau",
+                                       "0.8",
+                                       "--kv-alpha",
+                                       "0.7",
+                                       "--kv-lambda",
+                                       "0.95",
+                                       "--kv-protect",
+                                       "64",
+                                       "--kv-sinks",
+                                       "0",
+                                       "--kv-format",
+                                       "f16",
+                                       "--kv-select",
+                                       "dense",
+                                       "--kv-prefill",
+                                       "stream",
+                                       "--kv-positions",
+                                       "cache",
+                                       "--kv-trace",
+                                       "t.jsonl",
+                                       "--kv-stats",
+                                       "--kv-pyramid",
+                                       "0.5,96",
+                                       "--kv-heads",
+                                       "max",
+                                       "--kv-shrink",
+                                       "8",
+                                       "--kv-blend",
+                                       "--kv-burst",
+                                       "16",
+                                       "--kv-scale",
+                                       "log",
+                                       "--kv-values",
+                                       "--kv-by-age",
+                                       "--kv-seed",
+                                       "7",
+                                       "--kv-schedule",
+                                       "s.jsonl"});
   CacheOptions expected;
   expected.policy = "conf";
   expected.params = {.budget = 512,
@@ -51,7 +98,18 @@ TEST(TakeFlags, EveryFlagSetsItsOption) {
                      .alpha = 0.7,
                      .lambda = 0.95,
                      .protect = 64,
-                     .sinks = 0};
+                     .sinks = 0,
+                     .heads = HeadReduction::kMax,
+                     .seed = 7,
+                     .by_age = true,
+                     .pyramid = Pyramid{0.5, 96},
+                     .shrink = 8,
+                     .burst = 16,
+                     .blend = true,
+                     .values = true,
+                     .scale = AttentionScale::kLog,
+                     .schedule_path = "s.jsonl",
+                     .schedule = {}};
   expected.prefill = PrefillMode::kStream;
   expected.positions = PositionMode::kCache;
   expected.trace_path = "t.jsonl";
@@ -106,6 +164,12 @@ TEST(TakeFlags, LaterOnesWin) {
   EXPECT_EQ(parsed({"--kv-budget", "1", "--kv-budget=2", "--kv-budget", "3"}).params.budget, 3);
   EXPECT_EQ(parsed({"--kv-prefill", "stream", "--kv-prefill", "exact"}).prefill,
             PrefillMode::kExact);
+  const CacheOptions tokens = parsed({"--kv-budget", "25%", "--kv-budget", "64"});
+  EXPECT_EQ(tokens.params.budget, 64);
+  EXPECT_EQ(tokens.params.budget_percent, 0);
+  const CacheOptions share = parsed({"--kv-budget", "64", "--kv-budget", "25%"});
+  EXPECT_EQ(share.params.budget, 0);
+  EXPECT_EQ(share.params.budget_percent, 25);
   // The plug-in's variable first, the command line folded over it.
   CacheOptions options = parsed({"--kv-policy", "conf", "--kv-tau", "0.5"});
   Words line = {"--kv-tau", "0.6"};
@@ -118,6 +182,8 @@ TEST(TakeFlags, NumbersAtTheirLimits) {
   EXPECT_EQ(parsed({"--kv-budget", "2147483647"}).params.budget, 2147483647);
   EXPECT_EQ(parsed({"--kv-budget", "1"}).params.budget, 1);
   EXPECT_EQ(parsed({"--kv-protect", "0"}).params.protect, 0);
+  EXPECT_EQ(parsed({"--kv-budget", "12.5%"}).params.budget_percent, 12.5);
+  EXPECT_EQ(parsed({"--kv-budget", "100%"}).params.budget_percent, 100);
   EXPECT_EQ(parsed({"--kv-tau", "0"}).params.tau, 0.0);
   EXPECT_EQ(parsed({"--kv-tau", "1"}).params.tau, 1.0);
   EXPECT_EQ(parsed({"--kv-tau", "1e-3"}).params.tau, 0.001);
@@ -139,6 +205,20 @@ TEST(TakeFlags, RefusesValues) {
       {{"--kv-alpha=-0.1"}, "--kv-alpha -0.1: allowed is a number from 0 to 1"},
       {{"--kv-lambda", "0,9"}, "--kv-lambda 0,9: allowed is a number from 0 to 1"},
       {{"--kv-lambda", "inf"}, "--kv-lambda inf: allowed is a number from 0 to 1"},
+      {{"--kv-budget", "0%"}, "--kv-budget 0%: allowed is a share above 0% and at most 100%"},
+      {{"--kv-budget", "101%"}, "--kv-budget 101%: allowed is a share above 0% and at most 100%"},
+      {{"--kv-budget", "%"}, "--kv-budget %: allowed is a share above 0% and at most 100%"},
+      {{"--kv-pyramid", "0.5"},
+       "--kv-pyramid 0.5: allowed is BETA,NMIN: a number above 0 and at most 1, a whole number "
+       "from "
+       "1 on"},
+      {{"--kv-pyramid", "0,96"},
+       "--kv-pyramid 0,96: allowed is BETA,NMIN: a number above 0 and at most 1, a whole number "
+       "from 1 on"},
+      {{"--kv-heads", "sum"}, "--kv-heads sum: allowed is mean or max"},
+      {{"--kv-scale", "z"}, "--kv-scale z: allowed is minmax, rank or log"},
+      {{"--kv-burst", "0"}, "--kv-burst 0: allowed is a whole number from 1 to 2147483647"},
+      {{"--kv-blend=1"}, "--kv-blend takes no value, found \"1\""},
       {{"--kv-prefill", "lazy"}, "--kv-prefill lazy: allowed is exact or stream"},
       {{"--kv-positions", "slot"}, "--kv-positions slot: allowed is original or cache"},
       {{"--kv-stats=1"}, "--kv-stats takes no value, found \"1\""},
@@ -148,8 +228,7 @@ TEST(TakeFlags, RefusesValues) {
 
 TEST(TakeFlags, RefusesMissingValues) {
   EXPECT_EQ(refusal({"-m", "x", "--kv-policy"}),
-            "--kv-policy needs a value NAME, found the end of the line; allowed: none, window, "
-            "conf");
+            "--kv-policy needs a value NAME, found the end of the line; allowed: " + policies());
   EXPECT_EQ(refusal({"--kv-trace", "--kv-stats"}),
             "--kv-trace needs a value FILE, found the flag --kv-stats; allowed: a file that can be "
             "written");
@@ -161,20 +240,13 @@ TEST(TakeFlags, RefusesMissingValues) {
 
 TEST(TakeFlags, RefusesWhatThisVersionLacksByName) {
   const std::pair<Words, const char*> cases[] = {
-      {{"--kv-budget", "25%"},
-       "--kv-budget 25%: shares are not in this version; give a number of tokens"},
       {{"--kv-select", "quest"}, "--kv-select quest: not in this version; allowed is dense"},
-      {{"--kv-pyramid", "0.5,96"},
-       "--kv-pyramid: not in this version; every layer has the same budget: --kv-budget, "
-       "--kv-high, --kv-low"},
       {{"--kv-keep", "1024"},
        "--kv-keep: not in this version; a step reads every stored token (--kv-select dense)"},
       {{"--kv-budget-mb", "64"},
        "--kv-budget-mb: not in this version; budgets are in tokens per layer: --kv-budget, "
        "--kv-high, --kv-low"},
-      {{"--kv-preset"},
-       "--kv-preset: not in this version; choose --kv-policy none, window or conf and its "
-       "parameters"},
+      {{"--kv-preset"}, "--kv-preset: not in this version; choose --kv-policy and its parameters"},
   };
   for (const auto& [words, message] : cases) EXPECT_EQ(refusal(words), message);
 }
@@ -218,9 +290,23 @@ TEST(Describe, ReadsBackAsTheSameOptions) {
     if (coin()) options.params.alpha = unit(random);
     if (coin()) options.params.lambda = unit(random);
     if (coin()) options.params.protect = count(0);
+    if (coin()) {
+      options.params.budget = 0;
+      options.params.budget_percent = 100 * (1 - unit(random));
+    }
+    if (coin()) options.params.pyramid = Pyramid{1 - unit(random), count(1)};
+    if (coin()) options.params.heads = HeadReduction::kMax;
+    if (coin()) options.params.scale = static_cast<AttentionScale>(random() % 3);
+    if (coin()) options.params.shrink = count(0);
+    if (coin()) options.params.burst = count(1);
+    if (coin()) options.params.seed = count(0);
+    if (coin()) options.params.schedule_path = random_text(random, 12, "ab/-'\"\\ $");
+    options.params.blend = coin();
+    options.params.values = coin();
+    options.params.by_age = coin();
     if (coin()) options.params.sinks = count(0);
     if (coin()) options.prefill = PrefillMode::kStream;
-    if (coin()) options.positions = PositionMode::kCache;
+    if (coin()) options.positions = coin() ? PositionMode::kCache : PositionMode::kOriginal;
     if (coin()) options.trace_path = random_text(random, 12, "ab/-'\"\\ $\t=%\xc3\xa9");
     options.stats = coin();
     auto words = split_flags(describe(options));
@@ -330,9 +416,8 @@ TEST(Validate, AcceptsTheDefaultsAndWorkingSets) {
 }
 
 TEST(Validate, RefusesCombinations) {
-  const std::pair<Words, const char*> cases[] = {
-      {{"--kv-policy", "quest"},
-       "--kv-policy quest: no such policy; allowed are none, window, conf"},
+  const std::pair<Words, std::string> cases[] = {
+      {{"--kv-policy", "quest"}, "--kv-policy quest: no such policy; allowed are " + policies()},
       {{"--kv-policy", "conf", "--kv-budget", "64"},
        "--kv-high 32 (half of --kv-budget 64): allowed is 37 or more, that is --kv-sinks 4 + "
        "--kv-protect 32 + 1"},
@@ -390,8 +475,11 @@ TEST(Help, TextNamesEveryFlagWithDefaultAndAllowedValues) {
 
 // A default in words is the one in force: giving it changes nothing.
 TEST(Help, InitialValuesAreTheDefaults) {
-  const std::set<std::string_view> in_words = {"--kv-budget", "--kv-high", "--kv-low", "--kv-trace",
-                                               "--kv-stats"};
+  const std::set<std::string_view> in_words = {
+      "--kv-budget",    "--kv-high",     "--kv-low",     "--kv-alpha",
+      "--kv-lambda",    "--kv-protect",  "--kv-pyramid", "--kv-shrink",
+      "--kv-scale",     "--kv-schedule", "--kv-trace",   "--kv-stats",
+      "--kv-positions", "--kv-blend",    "--kv-values",  "--kv-by-age"};
   for (const auto& flag : flag_help()) {
     if (in_words.contains(flag.name)) continue;
     EXPECT_EQ(parsed({std::string(flag.name), std::string(flag.initial)}), CacheOptions{})
@@ -399,13 +487,7 @@ TEST(Help, InitialValuesAreTheDefaults) {
   }
 }
 
-TEST(Help, AllowedPoliciesAreTheRegisteredOnes) {
-  std::string names;
-  for (const auto name : policy_names()) {
-    names.append(names.empty() ? "" : ", ").append(name);
-  }
-  EXPECT_EQ(flag_help()[0].allowed, names);
-}
+TEST(Help, AllowedPoliciesAreTheRegisteredOnes) { EXPECT_EQ(flag_help()[0].allowed, policies()); }
 
 // The manual's tables are exactly what the program says of itself.
 TEST(Help, ManualAgrees) {

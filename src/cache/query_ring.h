@@ -2,12 +2,14 @@
 //
 // Rankers that look at a prompt (CONF-KV's seed, SnapKV) want the attention of its last queries.
 // They are kept here, so that the size of prefill chunks cannot matter, and one pass over the rows
-// gives their attention mass when the first output row arrives.
+// gives their attention mass when the first output row arrives. Where decoded queries are observed
+// too, the ring goes on turning.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace kvasir {
@@ -42,10 +44,15 @@ class QueryRing {
     rows_ = {};
   }
 
-  int64_t n_pushed() const { return n_pushed_; }  ///< since clear(), also those that left
+  /// Where the oldest query lies: queries come as row(oldest) to row(size() - 1), then from row(0).
+  int32_t oldest() const {
+    return n_pushed_ > capacity_ ? static_cast<int32_t>(n_pushed_ % capacity_) : 0;
+  }
+  /// Where the newest lies. Requires: size() > 0.
+  int32_t newest() const { return static_cast<int32_t>((n_pushed_ - 1) % capacity_); }
   int32_t size() const { return static_cast<int32_t>(std::min<int64_t>(n_pushed_, capacity_)); }
   const float* row(int32_t i) const { return rows_.data() + static_cast<ptrdiff_t>(i) * width_; }
-  int32_t position(int32_t i) const { return positions_[static_cast<size_t>(i)]; }
+  std::span<const int32_t> positions() const { return positions_; }
   size_t bytes() const {
     return rows_.capacity() * sizeof(float) + positions_.capacity() * sizeof(int32_t);
   }

@@ -35,6 +35,12 @@ struct ReadOrder {
   /// Places are slots.
   bool is_identity() const { return n_cold == 0; }
 
+  /// The slot at place `i` of a page. Requires: i < slots_in(page).
+  int32_t slot_at(int32_t page, int32_t i) const {
+    const int32_t in_tier = first_in_tier(page) + i;
+    if (is_cold(page)) return n_head + in_tier;
+    return in_tier < n_head ? in_tier : in_tier + n_cold;
+  }
   int32_t place_of(int32_t slot) const {
     if (slot < n_head || n_cold == 0) return slot;
     return slot < n_head + n_cold ? f16_pages() * kPageSlots + slot - n_head : slot - n_cold;

@@ -136,7 +136,7 @@ Result<void> Backend::check_context(KvBuffer& buffer) {
                    " reads the cache in a form that the device does not compute";
       }
     }
-    Result<Policy> policy = make_policy(options.policy, options.params);
+    const Result<Policy> policy = policy_of(options);
     if (policy && policy.value().needs().confidence && !head_claimed_) {
       failure_ = "policy " + options.policy +
                  " needs the model's logits, but its output head was "
@@ -149,8 +149,7 @@ Result<void> Backend::check_context(KvBuffer& buffer) {
 
 // Once per layer, where positions are slots: how its keys were rotated.
 Result<void> Backend::learn_rotation(Cache& cache, int32_t layer, ggml_tensor* set_rows) {
-  const bool by_slot = cache.evicts() && cache.config().options.positions == PositionMode::kCache;
-  if (!by_slot || cache.knows_rope(layer)) return {};
+  if (!cache.positions_in_cache() || cache.knows_rope(layer)) return {};
   const ggml_tensor* rope = find_rope(set_rows);
   if (rope == nullptr && has_rope(set_rows)) {
     return Error{

@@ -30,14 +30,24 @@ int32_t budget_at(const Policy& policy, double c) {
   Confidence seen;
   seen.c = c;
   seen.valid = c > 0;
-  return policy.budget->tokens({true, &seen}, 0, 1);
+  return policy.budget->tokens({true, &seen}, {});
 }
 
 std::vector<float> scores_of(const Policy& policy, const std::vector<int32_t>& positions,
                              const std::vector<float>& state) {
   std::vector<float> scores(positions.size(), -1.0F);
-  policy.ranker->score({positions, state}, scores);
+  std::vector<int32_t> scratch(positions.size());
+  policy.ranker->score({positions, state, scratch}, scores);
   return scores;
+}
+
+void observe(const Policy& policy, const std::vector<float>& mass, int32_t n_fresh, bool prompt,
+             std::vector<float>& state) {
+  Mass seen;
+  seen.kind = prompt ? Mass::Kind::kObserved : Mass::Kind::kStep;
+  seen.mass = mass;
+  seen.n_fresh = n_fresh;
+  policy.ranker->observe(seen, state);
 }
 
 /// What a cache does with scores: candidates in the order in which they are evicted.
@@ -53,7 +63,6 @@ TEST(ConfBudget, Defaults) {
   const Policy policy = conf();
   EXPECT_EQ(budget_at(policy, 0.9), 128);
   EXPECT_EQ(budget_at(policy, 0.5), 256);
-  EXPECT_EQ(policy.budget->max_tokens(), 256);
   EXPECT_EQ(policy.sinks, 4);
   EXPECT_EQ(policy.protect, 32);
 }
@@ -68,8 +77,8 @@ TEST(ConfBudget, ThresholdIncludesTau) {
 TEST(ConfBudget, InvalidOrUnseenLogitsAreUnsure) {
   const Policy policy = conf();
   EXPECT_EQ(budget_at(policy, 0.0), 256);
-  EXPECT_EQ(policy.budget->tokens({false, nullptr}, 0, 1), 256);
-  EXPECT_EQ(policy.budget->tokens({true, nullptr}, 0, 1), 256);
+  EXPECT_EQ(policy.budget->tokens({false, nullptr}, {}), 256);
+  EXPECT_EQ(policy.budget->tokens({true, nullptr}, {}), 256);
 }
 
 TEST(ConfBudget, OneBudgetSetsBothAndExplicitOnesWin) {
@@ -90,7 +99,7 @@ TEST(ConfBudget, OneBudgetSetsBothAndExplicitOnesWin) {
 TEST(ConfBudget, EveryLayerAlike) {
   const Policy policy = conf();
   for (int32_t layer = 0; layer < 30; ++layer) {
-    EXPECT_EQ(policy.budget->tokens({}, layer, 30), 256);
+    EXPECT_EQ(policy.budget->tokens({}, {layer, 30, 0}), 256);
   }
 }
 
@@ -149,7 +158,7 @@ TEST(ConfRanker, HugePositionsKeepTheOrderOfAge) {
 TEST(ConfRanker, EmaByHand) {
   const Policy policy = conf(ranking(0.65, 0.75));
   std::vector<float> state = {0.8F, 0.4F, 0.0F};
-  policy.ranker->observe(std::vector<float>{0.0F, 0.8F, 0.2F}, 1, false, state);
+  observe(policy, {0.0F, 0.8F, 0.2F}, 1, false, state);
   EXPECT_FLOAT_EQ(state[0], 0.6F);
   EXPECT_FLOAT_EQ(state[1], 0.5F);
   EXPECT_FLOAT_EQ(state[2], 0.05F);  // fresh: its EMA starts at 0
@@ -158,7 +167,7 @@ TEST(ConfRanker, EmaByHand) {
 TEST(ConfRanker, AfterAPromptFreshTokensStartFromTheirMass) {
   const Policy policy = conf(ranking(0.65, 0.75));
   std::vector<float> state = {0.8F, 0.0F, 0.0F};
-  policy.ranker->observe(std::vector<float>{0.4F, 0.5F, 0.1F}, 2, true, state);
+  observe(policy, {0.4F, 0.5F, 0.1F}, 2, true, state);
   EXPECT_FLOAT_EQ(state[0], 0.7F);
   EXPECT_FLOAT_EQ(state[1], 0.5F);
   EXPECT_FLOAT_EQ(state[2], 0.1F);
@@ -169,7 +178,7 @@ TEST(ConfRanker, NanMassDoesNotStay) {
   std::vector<float> state = {0.5F, 0.5F, 0.25F};
   const std::vector<float> mass = {std::numeric_limits<float>::quiet_NaN(),
                                    std::numeric_limits<float>::infinity(), 0.25F};
-  policy.ranker->observe(mass, 0, false, state);
+  observe(policy, mass, 0, false, state);
   EXPECT_FLOAT_EQ(state[0], 0.45F);
   EXPECT_FLOAT_EQ(state[1], 0.45F);
   for (const float score : scores_of(policy, {1, 2, 3}, state)) EXPECT_TRUE(std::isfinite(score));
@@ -187,7 +196,7 @@ class Layer {
     if (policy_.needs().step_mass) {
       std::vector<float> mass;
       for (const int32_t p : positions_) mass.push_back(mass_by_position[static_cast<size_t>(p)]);
-      policy_.ranker->observe(mass, 1, false, state_);
+      observe(policy_, mass, 1, false, state_);
     }
     while (static_cast<int32_t>(positions_.size()) > budget_) evict_one();
   }
@@ -200,7 +209,7 @@ class Layer {
     std::vector<float> scores(n);
     std::span<const float> state;
     if (policy_.needs().step_mass) state = std::span(state_).subspan(first, n);
-    policy_.ranker->score({std::span(positions_).subspan(first, n), state}, scores);
+    policy_.ranker->score({std::span(positions_).subspan(first, n), state, {}}, scores);
     const auto victim = static_cast<ptrdiff_t>(first + eviction_order(scores).front());
     positions_.erase(positions_.begin() + victim);
     state_.erase(state_.begin() + victim);
@@ -227,10 +236,10 @@ TEST(ConfProperty, AlphaZeroEqualsWindow) {
   for (int round = 0; round < 50; ++round) {
     PolicyParams params;
     params.sinks = std::uniform_int_distribution(0, 6)(random);
-    params.protect = std::uniform_int_distribution(0, 9)(random);
+    const int32_t protect = std::uniform_int_distribution(0, 9)(random);
+    params.protect = protect;
     params.alpha = 0;
-    const int32_t budget =
-        params.sinks + params.protect + std::uniform_int_distribution(1, 20)(random);
+    const int32_t budget = params.sinks + protect + std::uniform_int_distribution(1, 20)(random);
     params.high = params.low = budget;
     PolicyParams window;
     window.sinks = params.sinks;
@@ -266,7 +275,7 @@ TEST(ConfProperty, AlphaOneLambdaToOneRanksAsCumulativeMass) {
       state.push_back(0);
       sums.push_back(0);
       const auto mass = random_mass(random, positions.size());
-      policy.ranker->observe(mass, 1, false, state);
+      observe(policy, mass, 1, false, state);
       for (size_t i = 0; i < sums.size(); ++i) sums[i] += mass[i];
 
       const auto scores = scores_of(policy, positions, state);
@@ -295,9 +304,9 @@ TEST(ConfProperty, AlphaOneLambdaToOneRanksAsCumulativeMass) {
 TEST(ConfProperty, ShortMemoryForgets) {
   const Policy policy = conf(ranking(1, 0.5));
   std::vector<float> state = {0, 0};
-  policy.ranker->observe(std::vector<float>{1.0F, 0.0F}, 2, false, state);
+  observe(policy, {1.0F, 0.0F}, 2, false, state);
   for (int i = 0; i < 3; ++i) {
-    policy.ranker->observe(std::vector<float>{0.0F, 0.2F}, 0, false, state);
+    observe(policy, {0.0F, 0.2F}, 0, false, state);
   }
   const auto scores = scores_of(policy, {0, 1}, state);
   EXPECT_LT(scores[0], scores[1]);  // although the sums are 1 and 0.6
@@ -314,7 +323,7 @@ TEST(ConfProperty, ScoresAreFiniteAndBounded) {
     int32_t position = 0;
     for (int32_t& p : positions) p = position += std::uniform_int_distribution(1, 5000)(random);
     std::vector<float> state(n, 0);
-    policy.ranker->observe(random_mass(random, n), static_cast<int32_t>(n), round % 2 == 0, state);
+    observe(policy, random_mass(random, n), static_cast<int32_t>(n), round % 2 == 0, state);
     for (const float score : scores_of(policy, positions, state)) {
       EXPECT_TRUE(score >= 0 && score <= 1.000001F) << score;
     }

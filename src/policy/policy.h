@@ -9,8 +9,10 @@
 // several layers at once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,11 +23,21 @@
 
 namespace kvasir {
 
+/// How the query heads of a token's attention become one number.
+enum class HeadReduction { kMean, kMax };
+
 /// What a policy must be given. Each costs something, so the default is nothing.
 struct Needs {
   bool confidence = false;       ///< logits of the step; the output head is claimed for it
   bool step_mass = false;        ///< attention mass of each decode step
-  int32_t observed_queries = 0;  ///< queries of a prompt whose mass seeds the state, 0..64
+  int32_t observed_queries = 0;  ///< newest queries that are observed after a prompt, 0..64
+  int32_t observe_every = 0;     ///< decode steps between two more such windows; 0: none
+  /// Attention mass of every query of a prompt, each added to state[0] of the tokens it sees, query
+  /// by query: chunks of a prompt cannot matter.
+  bool column_sums = false;
+  bool rows = false;                           ///< K and V rows as they arrive
+  bool keys = false;                           ///< stored K rows when candidates are scored
+  HeadReduction heads = HeadReduction::kMean;  ///< of every mass above
 
   Needs operator|(const Needs& other) const;
 };
@@ -34,6 +46,15 @@ struct Needs {
 struct StepState {
   bool decoded = false;                    ///< false: a prompt chunk without an output row
   const Confidence* confidence = nullptr;  ///< null where no logits were seen
+  int64_t step = 0;      ///< steps of the stream that asked for a budget before this one
+  int32_t n_tokens = 0;  ///< tokens that the stream has seen: newest position + 1
+};
+
+/// What a budget rule may know of a layer.
+struct LayerState {
+  int32_t layer = 0;  ///< counted over the layers of the cache, 0 <= layer < n_layers
+  int32_t n_layers = 1;
+  int32_t live = 0;  ///< live tokens, those of the step included
 };
 
 /// How many tokens a layer may keep after a step.
@@ -41,46 +62,107 @@ class BudgetRule {
  public:
   virtual ~BudgetRule() = default;
   virtual Needs needs() const { return {}; }
-  /// Live tokens that layer `layer` of `n_layers` may keep, all counted (sinks and protected too).
-  /// INT32_MAX: no limit.
-  virtual int32_t tokens(const StepState& step, int32_t layer, int32_t n_layers) const = 0;
-  /// The largest value tokens() can give; INT32_MAX when there is no limit.
-  virtual int32_t max_tokens() const = 0;
+  /// Live tokens that a layer may keep, all counted (sinks and protected too). INT32_MAX: no limit.
+  virtual int32_t tokens(const StepState& step, const LayerState& layer) const = 0;
+};
+
+/// Stored K rows of one layer, as attention reads them: rotated, rounded to their format.
+class KeyReader {
+ public:
+  virtual ~KeyReader() = default;
+  virtual int32_t n_tokens() const = 0;  ///< live tokens, sinks and protected ones included
+  virtual int32_t n_kv_heads() const = 0;
+  virtual int32_t head_dim() const = 0;
+  /// Reads the key of one live token and KV head. row: [head_dim].
+  virtual void read(int32_t token, int32_t head, std::span<float> row) const = 0;
 };
 
 /// The tokens of one layer that may be evicted: sinks and protected ones are left out.
 struct Candidates {
   std::span<const int32_t> positions;  ///< [n] ascending
-  std::span<const float> state;        ///< [n] what observe() left there; empty without step_mass
+  std::span<const float> state;        ///< [n, n_state]
+  std::span<int32_t> scratch;          ///< [n] room to sort in, any content
+  int32_t layer = 0;
+  int32_t first = 0;                ///< live tokens before the first candidate
+  int64_t step = 0;                 ///< as in StepState
+  int32_t newest = 0;               ///< position of the stream's newest token
+  const KeyReader* keys = nullptr;  ///< null unless Needs::keys
 };
 
-/// Which tokens are worth keeping.
+/// Attention mass as a ranker is shown it.
+struct Mass {
+  enum class Kind { kStep, kObserved };
+  Kind kind = Kind::kStep;      ///< of one decode step, or of a window of observed queries
+  std::span<const float> mass;  ///< [n] attention probability: heads reduced, mean over queries
+  int32_t n_queries = 1;        ///< queries that mass is the mean of
+  int32_t n_fresh = 0;          ///< the last n_fresh tokens were not in any mass before
+  int64_t step = 0;             ///< as in StepState
+};
+
+/// Rows of tokens that arrive, f32, before they are rounded.
+struct ArrivingRows {
+  enum class Kind { kKeys, kValues };
+  Kind kind = Kind::kKeys;
+  const float* data = nullptr;  ///< row i at data + i * stride, [n_kv_heads, head_dim]
+  ptrdiff_t stride = 0;         ///< elements
+  int32_t n_rows = 0;
+  int32_t n_kv_heads = 0;
+  int32_t head_dim = 0;
+};
+
+/// Which tokens are worth keeping. Its memory of a token is n_state() floats, which start at 0,
+/// move with the token and leave with it: state is always [n, n_state], one row a token.
 class Ranker {
  public:
   virtual ~Ranker() = default;
   virtual Needs needs() const { return {}; }
-  /// Folds attention mass into the state of a layer's tokens. Called once for each decode step, and
-  /// once after a prompt (prefill = true, mass = mean over the observed queries).
-  /// @param mass     [n] attention probability of the step, mean over query heads
-  /// @param n_fresh  the last n_fresh tokens arrived since the previous call; their state is 0
-  /// @param state    [n] in and out
-  virtual void observe(std::span<const float> mass, int32_t n_fresh, bool prefill,
-                       std::span<float> state) const;
+  /// Floats per token and layer. Bits may be kept in them: they are copied, never computed with.
+  virtual int32_t n_state() const { return 0; }
+  /// Folds attention mass into the state of all tokens of a layer: after each decode step (with
+  /// step_mass), after a prompt (with observed_queries), each observe_every steps.
+  virtual void observe(const Mass& seen, std::span<float> state) const;
+  /// Takes note of tokens that arrive (with rows), once for their keys, once for their values.
+  /// state: [n_rows, n_state] of these tokens.
+  virtual void arrive(const ArrivingRows& rows, std::span<float> state) const;
   /// Scores candidates; the lowest are evicted, on ties the older. Must not produce NaN.
   /// Requires: scores.size() == candidates.positions.size().
   virtual void score(const Candidates& candidates, std::span<float> scores) const = 0;
 };
 
-/// Parameters that policies read; names and defaults are those of the --kv-* flags.
+/// --kv-pyramid BETA,NMIN: deeper layers keep less.
+struct Pyramid {
+  double beta = 1;
+  int32_t n_min = 0;
+  bool operator==(const Pyramid&) const = default;
+};
+
+/// How CONF-KV scales attention before it is added to recency (--kv-scale).
+enum class AttentionScale { kMinMax, kRank, kLog };
+
+/// Parameters that policies read; names and defaults are those of the --kv-* flags. Empty: the
+/// policy's own default.
 struct PolicyParams {
-  int32_t budget = 0;    ///< --kv-budget; 0: not given
-  int32_t high = 0;      ///< --kv-high; 0: not given
-  int32_t low = 0;       ///< --kv-low; 0: not given
-  double tau = 0.7;      ///< --kv-tau
-  double alpha = 0.65;   ///< --kv-alpha
-  double lambda = 0.90;  ///< --kv-lambda
-  int32_t protect = 32;  ///< --kv-protect: newest tokens that are never evicted
-  int32_t sinks = 4;     ///< --kv-sinks: first tokens that are never evicted
+  int32_t budget = 0;              ///< --kv-budget N; 0: not given
+  double budget_percent = 0;       ///< --kv-budget P%; 0: not given
+  int32_t high = 0;                ///< --kv-high; 0: not given
+  int32_t low = 0;                 ///< --kv-low; 0: not given
+  double tau = 0.7;                ///< --kv-tau
+  std::optional<double> alpha;     ///< --kv-alpha
+  std::optional<double> lambda;    ///< --kv-lambda
+  std::optional<int32_t> protect;  ///< --kv-protect: newest tokens that are never evicted
+  int32_t sinks = 4;               ///< --kv-sinks: first tokens that are never evicted
+  HeadReduction heads = HeadReduction::kMean;  ///< --kv-heads
+  int32_t seed = 0;                            ///< --kv-seed
+  bool by_age = false;                         ///< --kv-by-age
+  std::optional<Pyramid> pyramid;              ///< --kv-pyramid
+  int32_t shrink = 0;                          ///< --kv-shrink; 0: at once
+  int32_t burst = 1;                           ///< --kv-burst
+  bool blend = false;                          ///< --kv-blend
+  bool values = false;                         ///< --kv-values
+  std::optional<AttentionScale> scale;         ///< --kv-scale
+  std::string schedule_path;                   ///< --kv-schedule; empty: none
+  /// Budget of each step, read from schedule_path by whoever may read files. Policies read it only.
+  std::vector<int32_t> schedule;
 
   bool operator==(const PolicyParams&) const = default;
 };
@@ -90,17 +172,18 @@ struct Policy {
   std::unique_ptr<BudgetRule> budget;
   std::unique_ptr<Ranker> ranker;  ///< null: nothing is ever evicted
   int32_t sinks = 0;
-  int32_t protect = 0;
+  int32_t protect = 0;              ///< newest tokens that are never evicted
+  double protect_share = 0;         ///< the same as share of the layer's budget; the larger counts
+  bool positions_in_cache = false;  ///< tokens count by place in the cache unless asked otherwise
   Needs needs() const;
   bool evicts() const { return ranker != nullptr; }
 };
 
 /// Makes the policy registered as `name`. Fails with one line that names the flag, the value and
-/// what is allowed: an unknown name lists the known ones; N_high > N_low; budget < sinks +
-/// protected
-/// + 1 (window protects nothing); negative protect or sinks; tau, alpha or lambda outside [0, 1] or
-/// NaN; window without a budget, none with one; a parameter that the policy does not read and that
-/// is not at its default (none accepts sinks: it keeps them anyway).
+/// what is allowed: an unknown name lists the known ones; so do a value out of range, a budget with
+/// no room beside sinks and protected tokens, a policy without the budget it needs, and a parameter
+/// that the policy does not read and that is not at its default (none accepts sinks: it keeps them
+/// anyway).
 Result<Policy> make_policy(std::string_view name, const PolicyParams& params);
 
 /// Registered names, in order of registration.

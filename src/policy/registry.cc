@@ -1,5 +1,5 @@
-// The list of methods. A new one is a line in KVASIR_POLICIES and a file that defines
-// make_policy_NAME.
+// The list of methods. A new one is a line METHOD("name", maker) and a file that defines
+// make_policy_MAKER.
 #include <string>
 
 #include "policy/policy.h"
@@ -8,11 +8,12 @@ namespace kvasir {
 
 // A name keeps its meaning for ever: it stands in reports and in saved caches.
 #define KVASIR_POLICIES(METHOD) \
-  METHOD(none)                  \
-  METHOD(window)                \
-  METHOD(conf)
+  METHOD("none", none)          \
+  METHOD("window", window)      \
+  METHOD("conf", conf)          \
+  METHOD("conf+", conf_plus)
 
-#define KVASIR_DECLARE(name) Result<Policy> make_policy_##name(const PolicyParams& params);
+#define KVASIR_DECLARE(name, maker) Result<Policy> make_policy_##maker(const PolicyParams& params);
 KVASIR_POLICIES(KVASIR_DECLARE)
 #undef KVASIR_DECLARE
 
@@ -23,7 +24,7 @@ struct Method {
   Result<Policy> (*make)(const PolicyParams& params);
 };
 
-#define KVASIR_ENTRY(name) {#name, make_policy_##name},
+#define KVASIR_ENTRY(name, maker) {name, make_policy_##maker},
 constexpr Method kMethods[] = {KVASIR_POLICIES(KVASIR_ENTRY)};
 #undef KVASIR_ENTRY
 

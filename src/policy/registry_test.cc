@@ -11,15 +11,21 @@ namespace {
 
 constexpr int32_t kNoLimit = std::numeric_limits<int32_t>::max();
 
+const std::vector<std::string_view> kNames = {"none", "window", "conf", "conf+"};
+
+std::string joined_names() {
+  std::string text;
+  for (const auto name : kNames) text.append(text.empty() ? "" : ", ").append(name);
+  return text;
+}
+
 PolicyParams with(const std::function<void(PolicyParams&)>& change) {
   PolicyParams params;
   change(params);
   return params;
 }
 
-TEST(Registry, NamesInOrder) {
-  EXPECT_EQ(policy_names(), (std::vector<std::string_view>{"none", "window", "conf"}));
-}
+TEST(Registry, NamesInOrder) { EXPECT_EQ(policy_names(), kNames); }
 
 TEST(Registry, EveryNameMakesAPolicyOfThatName) {
   for (const auto name : policy_names()) {
@@ -33,7 +39,8 @@ TEST(Registry, EveryNameMakesAPolicyOfThatName) {
 }
 
 TEST(Registry, NeedsAreJoined) {
-  const Needs both = Needs{true, false, 8} | Needs{false, true, 3};
+  const Needs both = Needs{.confidence = true, .observed_queries = 8} |
+                     Needs{.step_mass = true, .observed_queries = 3};
   EXPECT_TRUE(both.confidence);
   EXPECT_TRUE(both.step_mass);
   EXPECT_EQ(both.observed_queries, 8);
@@ -47,8 +54,7 @@ TEST(None, KeepsEverythingAndNeedsNothing) {
   const auto policy = make_policy("none", with([](auto& p) { p.sinks = 0; }));
   ASSERT_TRUE(policy) << policy.error();
   EXPECT_FALSE(policy.value().evicts());
-  EXPECT_EQ(policy.value().budget->tokens({}, 0, 30), kNoLimit);
-  EXPECT_EQ(policy.value().budget->max_tokens(), kNoLimit);
+  EXPECT_EQ(policy.value().budget->tokens({}, {0, 30, 0}), kNoLimit);
   EXPECT_FALSE(policy.value().needs().confidence);
   EXPECT_FALSE(policy.value().needs().step_mass);
 }
@@ -67,14 +73,15 @@ TEST(Window, FixedBudgetNewestFirstNeedsNothing) {
   EXPECT_EQ(policy.needs().observed_queries, 0);
   Confidence sure;
   sure.c = 1;
-  EXPECT_EQ(policy.budget->tokens({true, &sure}, 3, 30), 5);
-  EXPECT_EQ(policy.budget->tokens({false, nullptr}, 29, 30), 5);
-  EXPECT_EQ(policy.budget->max_tokens(), 5);
+  EXPECT_EQ(policy.budget->tokens({true, &sure}, {3, 30, 0}), 5);
+  EXPECT_EQ(policy.budget->tokens({false, nullptr}, {29, 30, 0}), 5);
   const std::vector<int32_t> positions = {4, 9, 10, 100000};
   std::vector<float> scores(4);
-  policy.ranker->score({positions, {}}, scores);
+  policy.ranker->score({positions, {}, {}}, scores);
   for (size_t i = 1; i < scores.size(); ++i) EXPECT_LT(scores[i - 1], scores[i]);
 }
+
+#define WINDOW_FLAGS "--kv-budget, --kv-protect, --kv-pyramid, --kv-sinks"
 
 struct Refusal {
   const char* policy;
@@ -85,15 +92,11 @@ struct Refusal {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 const Refusal kRefusals[] = {
-    {"h2o", [](auto&) {}, "--kv-policy h2o: no such policy; allowed are none, window, conf"},
-    {"", [](auto&) {}, "--kv-policy : no such policy; allowed are none, window, conf"},
-    {"Conf", [](auto&) {}, "--kv-policy Conf: no such policy; allowed are none, window, conf"},
-
     {"none", [](auto& p) { p.budget = 512; },
-     "--kv-budget 512: policy none keeps every token; choose --kv-policy window or conf, or leave "
+     "--kv-budget 512: policy none keeps every token; choose a --kv-policy that evicts, or leave "
      "the budget out"},
     {"none", [](auto& p) { p.high = 64; },
-     "--kv-high 64: policy none does not use it; only --kv-policy conf does"},
+     "--kv-high 64: policy none does not use it; it uses --kv-sinks"},
     {"none", [](auto& p) { p.sinks = -1; }, "--kv-sinks -1: allowed is 0 or more"},
 
     {"window", [](auto&) {},
@@ -115,15 +118,19 @@ const Refusal kRefusals[] = {
      },
      "--kv-sinks -2: allowed is 0 or more"},
     {"window", [](auto& p) { p.low = 300; },
-     "--kv-low 300: policy window does not use it; only --kv-policy conf does"},
+     "--kv-low 300: policy window does not use it; it uses " WINDOW_FLAGS},
     {"window", [](auto& p) { p.tau = 0.5; },
-     "--kv-tau 0.5: policy window does not use it; only --kv-policy conf does"},
+     "--kv-tau 0.5: policy window does not use it; it uses " WINDOW_FLAGS},
     {"window", [](auto& p) { p.alpha = 0; },
-     "--kv-alpha 0: policy window does not use it; only --kv-policy conf does"},
+     "--kv-alpha 0: policy window does not use it; it uses " WINDOW_FLAGS},
     {"window", [](auto& p) { p.lambda = 0.99; },
-     "--kv-lambda 0.99: policy window does not use it; only --kv-policy conf does"},
-    {"window", [](auto& p) { p.protect = 64; },
-     "--kv-protect 64: policy window does not use it; only --kv-policy conf does"},
+     "--kv-lambda 0.99: policy window does not use it; it uses " WINDOW_FLAGS},
+    {"window",
+     [](auto& p) {
+       p.budget = 8;
+       p.protect = 4;
+     },
+     "--kv-budget 8: allowed is 9 or more, that is --kv-sinks 4 + --kv-protect 4 + 1"},
 
     {"conf", [](auto& p) { p.tau = 1.5; }, "--kv-tau 1.5: allowed is a number from 0 to 1"},
     {"conf", [](auto& p) { p.tau = -0.25; }, "--kv-tau -0.25: allowed is a number from 0 to 1"},
@@ -186,6 +193,13 @@ TEST(Refused, WithTheWholeMessage) {
   }
 }
 
+TEST(Refused, UnknownNamesListTheKnownOnes) {
+  for (const std::string name : {"", "Conf", "h20"}) {
+    EXPECT_EQ(make_policy(name, {}).error(),
+              "--kv-policy " + name + ": no such policy; allowed are " + joined_names());
+  }
+}
+
 // The smallest value that each floor lets through.
 TEST(Accepted, AtTheFloor) {
   EXPECT_TRUE(make_policy("window", with([](auto& p) { p.budget = 5; })));
@@ -197,21 +211,25 @@ TEST(Accepted, AtTheFloor) {
   EXPECT_TRUE(make_policy("conf", with([](auto& p) { p.high = p.low = 37; })));
   EXPECT_TRUE(make_policy("conf", with([](auto& p) {
                             p.high = p.low = 1;
-                            p.sinks = p.protect = 0;
+                            p.sinks = 0;
+                            p.protect = 0;
                           })));
   for (const double edge : {0.0, 1.0}) {
-    EXPECT_TRUE(make_policy("conf", with([&](auto& p) { p.tau = p.alpha = p.lambda = edge; })));
+    EXPECT_TRUE(make_policy("conf", with([&](auto& p) {
+                              p.tau = edge;
+                              p.alpha = p.lambda = edge;
+                            })));
   }
 }
 
-// A flag given at its default cannot be told from one left out, and changes nothing.
+// Where a flag's default is the same for all policies, one given at it changes nothing.
 TEST(Accepted, ConfFlagsAtTheirDefaultsWithOtherPolicies) {
   EXPECT_TRUE(make_policy("window", with([](auto& p) {
                             p.budget = 16;
                             p.tau = 0.7;
-                            p.protect = 32;
+                            p.seed = 0;
                           })));
-  EXPECT_TRUE(make_policy("none", with([](auto& p) { p.lambda = 0.9; })));
+  EXPECT_TRUE(make_policy("none", with([](auto& p) { p.burst = 1; })));
 }
 
 }  // namespace

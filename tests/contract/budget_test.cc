@@ -76,11 +76,11 @@ class Trace {
 
 // Sinks and the newest tokens are in every layer, and no layer holds more than `budget`.
 void check_layers(const std::vector<std::vector<int32_t>>& layers, int32_t n_tokens, int32_t budget,
-                  const PolicyParams& params) {
+                  const Policy& policy) {
   for (const auto& live : layers) {
     ASSERT_LE(static_cast<int32_t>(live.size()), budget);
-    for (int32_t i = 0; i < params.sinks; ++i) ASSERT_EQ(live[static_cast<size_t>(i)], i);
-    for (int32_t i = 0; i < params.protect; ++i) {
+    for (int32_t i = 0; i < policy.sinks; ++i) ASSERT_EQ(live[static_cast<size_t>(i)], i);
+    for (int32_t i = 0; i < policy.protect; ++i) {
       ASSERT_EQ(live[live.size() - 1 - static_cast<size_t>(i)], n_tokens - 1 - i);
     }
   }
@@ -91,6 +91,8 @@ TEST(Budget, HoldsAtEveryStep) {
   Trace trace;
   CacheOptions options = conf_options();
   options.trace_path = trace.path();
+  const auto policy = make_policy(options.policy, options.params);
+  ASSERT_TRUE(policy) << policy.error();
   options.params.alpha = 1;  // by attention alone, which new tokens have none of: only P keeps them
   {
     auto session = open(options);
@@ -105,7 +107,7 @@ TEST(Budget, HoldsAtEveryStep) {
       if (step % 10 != 9) continue;  // a saved state is 10 MB
       auto live = live_positions(s, n_tokens, kRowElements);
       ASSERT_TRUE(live) << live.error();
-      check_layers(live.value(), n_tokens, kLow, options.params);
+      check_layers(live.value(), n_tokens, kLow, policy.value());
     }
   }
 
