@@ -93,6 +93,7 @@ kvasir_model_test(memory_test SOURCES ${_tests}/contract/memory_test.cc)
 kvasir_model_test(budget_test
   SOURCES ${_tests}/contract/budget_test.cc ${_tests}/contract/live_rows.cc
   DEPENDS nlohmann_json::nlohmann_json)
+kvasir_model_test(state_test SOURCES ${_tests}/contract/state_test.cc)
 kvasir_model_test(confidence_test SOURCES ${_tests}/contract/confidence_test.cc
   DEPENDS nlohmann_json::nlohmann_json)
 kvasir_model_test(endless_test SOURCES ${_tests}/contract/endless_test.cc
@@ -119,6 +120,6 @@ foreach(run slow:run:3000 slow:serve:1000 long:run:20000 long:serve:20000)
   set_tests_properties(endless_${_front_end}_${_tokens} PROPERTIES LABELS ${_label} TIMEOUT 1800)
 endforeach()
 
-set_target_properties(kvasir_arch arch_streams memory_test budget_test confidence_test endless_test
+set_target_properties(kvasir_arch arch_streams memory_test budget_test state_test confidence_test endless_test
                       PROPERTIES
                       RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

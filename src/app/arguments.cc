@@ -101,7 +101,7 @@ std::optional<long long> number_of(const ArgumentView& view, std::string_view na
 // What a cache cannot honour whose rows are evicted or demoted: name of the flag, when it is
 // refused, and why.
 struct Refusal {
-  enum class When { kOn, kGiven, kNonZero, kNotOne, kNotPositive };
+  enum class When { kOn, kNonZero, kNotOne, kNotPositive };
   std::string_view name;
   When when;
   std::string_view why;
@@ -116,14 +116,6 @@ constexpr Refusal kWithMovedRows[] = {
      "evicting and demoting need one cache for each sequence; leave it out"},
     {"--parallel", Refusal::When::kNotPositive,
      "auto shares one cache among all slots; give a number"},
-    {"--slot-save-path", Refusal::When::kGiven,
-     "a cache with evicted or demoted tokens cannot be saved yet"},
-    {"--prompt-cache", Refusal::When::kGiven,
-     "a cache with evicted or demoted tokens cannot be saved yet"},
-    {"--cache-ram", Refusal::When::kNonZero,
-     "a cache with evicted or demoted tokens cannot be saved yet"},
-    {"--ctx-checkpoints", Refusal::When::kNonZero,
-     "a cache with evicted or demoted tokens cannot be saved yet"},
     {"--cache-reuse", Refusal::When::kNonZero,
      "chunks of a cache with evicted or demoted tokens cannot be moved; leave it out"},
     {"--grp-attn-n", Refusal::When::kNotOne,
@@ -135,8 +127,6 @@ bool applies(const Refusal& refusal, const Setting& setting) {
   switch (refusal.when) {
     case Refusal::When::kOn:
       return setting.value != "0";
-    case Refusal::When::kGiven:
-      return true;
     case Refusal::When::kNonZero:
       return number != 0;
     case Refusal::When::kNotOne:
@@ -224,13 +214,6 @@ void add_slots(Completion& c) {
   if (c.command == Command::kServe) {
     c.add("--parallel", std::to_string(kServeSlots));
     if (!c.view.any({"--kv-unified"})) c.args.emplace_back("--no-kv-unified");
-  }
-  if (c.options.moves_rows()) {
-    c.add("--cache-ram", "0");
-    c.add("--ctx-checkpoints", "0");
-    if (c.knows("--cache-idle-slots") && !c.view.any({"--cache-idle-slots"})) {
-      c.args.emplace_back("--no-cache-idle-slots");  // it needs --cache-ram
-    }
   }
   // The encoder of a multimodal model has nothing to gain from a device that holds a cache.
   if (is_server(c.command) && !c.view.any({"--mmproj-offload", "--mmproj-device"})) {

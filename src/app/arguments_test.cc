@@ -146,22 +146,14 @@ TEST(Policy, NamesItselfInTheRefusal) {
 }
 
 TEST(Eviction, RefusesWhatItCannotHonour) {
-  const std::vector<Args> in_serve = {{"--kv-unified"},
-                                      {"-kvu"},
-                                      {"--context-shift"},
-                                      {"--swa-full"},
-                                      {"--slot-save-path", "/tmp"},
-                                      {"--cache-reuse", "256"},
-                                      {"--cache-ram", "512"},
-                                      {"-cram", "-1"},
-                                      {"--ctx-checkpoints", "8"},
-                                      {"-np", "-1"}};
+  const std::vector<Args> in_serve = {{"--kv-unified"},         {"-kvu"},
+                                      {"--context-shift"},      {"--swa-full"},
+                                      {"--cache-reuse", "256"}, {"-np", "-1"}};
   for (const Args& args : in_serve) {
     expect_refused(prepare(Command::kServe, args, conf()), args[0]);
     EXPECT_TRUE(prepare(Command::kServe, args, none())) << args[0];
   }
   expect_refused(prepare(Command::kRun, {"--context-shift"}, conf()), "--context-shift");
-  expect_refused(prepare(Command::kRun, {"--prompt-cache", "f"}, conf()), "--prompt-cache");
   expect_refused(prepare(Command::kRun, {"-gan", "4"}, conf()), "-gan 4");
   expect_refused(prepare(Command::kServe, {}, conf(), {{"LLAMA_ARG_KV_UNIFIED", "1"}}),
                  "LLAMA_ARG_KV_UNIFIED=1");
@@ -171,8 +163,7 @@ TEST(Eviction, RefusesWhatItCannotHonour) {
 
 TEST(Eviction, AllowsTheSameFlagsSwitchedOff) {
   EXPECT_TRUE(prepare(Command::kServe,
-                      {"--no-kv-unified", "--no-context-shift", "--cache-reuse", "0", "--cache-ram",
-                       "0", "-ctxcp", "0", "-np", "2"},
+                      {"--no-kv-unified", "--no-context-shift", "--cache-reuse", "0", "-np", "2"},
                       conf()));
 }
 
@@ -194,15 +185,15 @@ TEST(Serve, HasExplicitSlotsAndOneCacheEach) {
       value(prepare(Command::kServe, {}, none(), {{"LLAMA_ARG_N_PARALLEL", "2"}}), "--parallel"));
 }
 
-TEST(Serve, SavesNoStateOnlyWithEviction) {
-  const auto evicting = prepare(Command::kServe, {}, conf());
-  EXPECT_EQ(value(evicting, "--cache-ram"), "0");
-  EXPECT_EQ(value(evicting, "--ctx-checkpoints"), "0");
-  EXPECT_TRUE(value(evicting, "--no-cache-idle-slots"));
-  const auto keeping = prepare(Command::kServe, {}, none());
-  EXPECT_FALSE(value(keeping, "--cache-ram"));
-  EXPECT_FALSE(value(keeping, "--ctx-checkpoints"));
-  EXPECT_EQ(value(prepare(Command::kChat, {}, conf()), "--cache-ram"), "0");
+TEST(Serve, SavesStateAsLlamaServerDoesEvicting) {
+  for (const CacheOptions& options : {none(), conf()}) {
+    const auto result = prepare(Command::kServe, {}, options);
+    EXPECT_FALSE(value(result, "--cache-ram"));
+    EXPECT_FALSE(value(result, "--ctx-checkpoints"));
+    EXPECT_TRUE(
+        prepare(Command::kServe, {"--slot-save-path", "/tmp", "--cache-ram", "512"}, options));
+    EXPECT_TRUE(prepare(Command::kRun, {"--prompt-cache", "f"}, options));
+  }
 }
 
 TEST(Cells, WithoutEvictionAreLlamasOwn) {

@@ -27,6 +27,7 @@ Cache::Cache(const CacheConfig& config, Policy policy, const FormatSpec& formats
     : config_(config), policy_(std::move(policy)), formats_(formats), kernels_(&kernels) {
   if (evicts()) needs_ = policy_.needs();
   n_steps_.resize(z(config.n_streams));
+  restoring_.resize(z(config.n_streams));
   cell_masks_.resize(z(config.n_streams));
   slot_masks_.resize(z(config.n_streams));
 }
@@ -112,6 +113,7 @@ Result<void> Cache::append(int32_t layer, int32_t stream, const TokenSpan& token
                            const RowsView& rows, bool is_k) {
   assert(stream >= 0 && stream < config_.n_streams);
   const Stopwatch watch(times_.append);
+  restoring_[z(stream)] = false;
   LayerCache& target = layer_cache(layer, stream);
   const bool ok = is_k ? target.append_k(tokens, rows) : target.append_v(tokens, rows);
   if (!ok) return out_of_memory(layer, stream, bytes().total());
@@ -141,8 +143,8 @@ Result<void> Cache::check_visible(int32_t stream, const LayerCache& layer, int64
   if (n_visible <= known) return {};
   return Error{"stream " + std::to_string(stream) + " sees " + std::to_string(n_visible) +
                " tokens but holds " + std::to_string(known) +
-               ": an evicting policy needs one sequence per stream and no restored state; pass "
-               "--no-kv-unified and --cache-ram 0"};
+               ": a cache whose rows are evicted or demoted needs one sequence per stream; pass "
+               "--no-kv-unified"};
 }
 
 Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
@@ -213,6 +215,7 @@ void Cache::clear_stream(int32_t stream) {
     layer.seen[z(stream)] = {};
   }
   n_steps_[z(stream)] = 0;
+  restoring_[z(stream)] = false;
 }
 
 void Cache::clear() {
@@ -233,6 +236,22 @@ Result<void> Cache::copy_layer(int32_t layer, int32_t from, int32_t to) {
   seen.evicted = it->second.seen[z(from)].evicted;
   n_steps_[z(to)] = n_steps_[z(from)];
   return {};
+}
+
+Result<void> Cache::restore_row(int32_t layer, int32_t stream, int32_t cell, bool is_k,
+                                const uint16_t* row) {
+  assert(moves_rows());
+  if (!restoring_[z(stream)]) {
+    clear_stream(stream);
+    restoring_[z(stream)] = true;
+  }
+  if (row == nullptr) {
+    if (is_k) ++layers_.at(layer).seen[z(stream)].evicted;
+    return {};
+  }
+  if (layer_cache(layer, stream).restore_row(cell, is_k, row)) return {};
+  clear_stream(stream);  // the next attention says what it lacks
+  return out_of_memory(layer, stream, bytes().total());
 }
 
 CacheBytes Cache::bytes(int32_t stream) const {

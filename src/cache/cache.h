@@ -99,6 +99,12 @@ class Cache {
   /// Makes one layer of stream `to` a copy of that of stream `from`. Fails when memory is out.
   Result<void> copy_layer(int32_t layer, int32_t from, int32_t to);
 
+  /// Takes a row of a saved stream, [n_kv_heads, head_dim] f16, or null for one that had been
+  /// evicted: for each layer the K rows by ascending cell, then the V rows. The first forgets what
+  /// the stream held. Fails when memory is out. Requires: moves_rows().
+  Result<void> restore_row(int32_t layer, int32_t stream, int32_t cell, bool is_k,
+                           const uint16_t* row);
+
   /// The layer of a stream; null if it holds nothing yet.
   LayerCache* find(int32_t layer, int32_t stream);
   const LayerCache* find(int32_t layer, int32_t stream) const;
@@ -159,6 +165,7 @@ class Cache {
   std::map<int32_t, Layer> layers_;
   std::vector<std::unique_ptr<Rotator>> rotators_;  // one for each way of rotating
   std::vector<int64_t> n_steps_;                    // [n_streams] that asked for a budget
+  std::vector<bool> restoring_;                     // [n_streams] rows of a saved stream arrive
   // [n_streams] each. Where slots are cells one view serves all layers of a step; else the view is
   // made anew for the layer at hand.
   std::vector<MaskView> cell_masks_, slot_masks_;

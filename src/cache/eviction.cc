@@ -6,14 +6,13 @@
 
 #include "base/stopwatch.h"
 #include "cache/cache.h"
-#include "kernels/half.h"
 
 namespace kvasir {
 namespace {
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
-// Keys as f16 pages hold them.
+// Keys as the layer holds them.
 class StoredKeys final : public KeyReader {
  public:
   explicit StoredKeys(const LayerCache& rows) : rows_(rows) {}
@@ -21,10 +20,7 @@ class StoredKeys final : public KeyReader {
   int32_t n_kv_heads() const override { return rows_.rows().geometry().n_kv_heads; }
   int32_t head_dim() const override { return rows_.rows().geometry().head_dim_k; }
   void read(int32_t token, int32_t head, std::span<float> row) const override {
-    const uint16_t* k = rows_.rows().k(token / kPageSlots, head);
-    for (int32_t d = 0; d < head_dim(); ++d) {
-      row[z(d)] = half_to_float(k[F16Page::k_index(head_dim(), token % kPageSlots, d)]);
-    }
+    rows_.read_key(token, head, row.data());
   }
 
  private:

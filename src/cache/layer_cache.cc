@@ -42,6 +42,7 @@ bool LayerCache::append_k(const TokenSpan& tokens, const RowsView& rows) {
   if (rows.n_rows == 0) return true;
   if (placement_ == Placement::kByCell) return append_runs(tokens, rows, true);
 
+  place_restored(tokens);
   drop_replaced(tokens);
   first_pending_ = n_slots_;
   const int32_t first_row = n_slots_ - n_cold();
@@ -162,14 +163,58 @@ void LayerCache::read_row(int32_t slot, bool is_k, uint16_t* row) const {
   }
   const LayerGeometry& g = rows_.geometry();
   const int32_t head_dim = is_k ? g.head_dim_k : g.head_dim_v;
-  const RowCodec* codec = is_k ? cold_->codecs().k : cold_->codecs().v;
   float values[kMaxHeadDim];
   for (int32_t h = 0; h < g.n_kv_heads; ++h, row += head_dim) {
-    is_k ? cold_->read_k(h, slot - n_head_, 1, values)
-         : cold_->read_v(h, slot - n_head_, 1, values);
-    if (codec != nullptr && codec->turned()) turn_row(values, head_dim);
+    if (is_k) {
+      read_key(slot, h, values);
+    } else {
+      cold_->read_v(h, slot - n_head_, 1, values);
+    }
     std::transform(values, values + head_dim, row, float_to_half);
   }
+}
+
+void LayerCache::read_key(int32_t slot, int32_t head, float* row) const {
+  const int32_t head_dim = rows_.geometry().head_dim_k;
+  if (slot >= n_head_ && slot < n_head_ + n_cold()) {
+    cold_->read_k(head, slot - n_head_, 1, row);
+    if (cold_->codecs().k != nullptr && cold_->codecs().k->turned()) turn_row(row, head_dim);
+    return;
+  }
+  const int32_t f16_slot = slot < n_head_ ? slot : slot - n_cold();
+  const uint16_t* k = rows_.k(f16_slot / kPageSlots, head);
+  for (int32_t d = 0; d < head_dim; ++d) {
+    row[d] = half_to_float(k[F16Page::k_index(head_dim, f16_slot % kPageSlots, d)]);
+  }
+}
+
+bool LayerCache::restore_row(int32_t cell, bool is_k, const uint16_t* row) {
+  assert(placement_ == Placement::kByArrival && n_cold() == 0);
+  if (!is_k) {
+    const auto it = std::lower_bound(cells_.begin(), cells_.end(), cell);
+    if (it == cells_.end() || *it != cell) return false;
+    rows_.write_v(static_cast<int32_t>(it - cells_.begin()), row);
+    return true;
+  }
+  if (!cells_.empty() && cells_.back() >= cell) return false;
+  if (!rows_.reserve(n_slots_, 1)) return false;
+  rows_.write_k(n_slots_, row);
+  identity_ = identity_ && cell == n_slots_;
+  cells_.push_back(cell);
+  positions_.push_back(cell);
+  ++n_slots_;
+  ++n_fresh_;
+  state_.resize(static_cast<size_t>(n_slots_) * static_cast<size_t>(n_state_), 0.0F);
+  restored_ = true;
+  return true;
+}
+
+// A sequence that has a stream to itself has no gaps: its cells and positions count alike.
+void LayerCache::place_restored(const TokenSpan& tokens) {
+  if (!restored_) return;
+  restored_ = false;
+  const int32_t distance = tokens.positions.front() - tokens.cells.front();
+  for (int32_t& position : positions_) position += distance;
 }
 
 void LayerCache::keep(int32_t first, std::span<const int32_t> survivors) {
@@ -199,6 +244,7 @@ void LayerCache::clear() {
   n_slots_ = 0;
   n_fresh_ = 0;
   first_pending_ = 0;
+  restored_ = false;
   identity_ = true;
   cells_ = {};
   positions_ = {};
@@ -233,6 +279,7 @@ bool LayerCache::copy_from(const LayerCache& other) {
   n_slots_ = other.n_slots_;
   n_fresh_ = other.n_fresh_;
   first_pending_ = other.first_pending_;
+  restored_ = other.restored_;
   identity_ = other.identity_;
   cells_ = other.cells_;
   positions_ = other.positions_;

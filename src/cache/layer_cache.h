@@ -81,6 +81,14 @@ class LayerCache {
   /// K (V) of one slot as f16, [n_kv_heads, head_dim]; zeros where nothing was written. Demoted
   /// rows are decoded, and turned back where their format turns them.
   void read_row(int32_t slot, bool is_k, uint16_t* row) const;
+  /// K of one slot and head as f32, [head_dim_k]; turned back where the format turns it.
+  void read_key(int32_t slot, int32_t head, float* row) const;
+
+  /// By arrival: takes a row that was saved, [n_kv_heads, head_dim] f16: K rows in ascending order
+  /// of their cells, then V rows of cells that have one. Its position counts as its cell until the
+  /// next token arrives, whose cell and position tell the distance. False when memory is out, or
+  /// where the order is another.
+  [[nodiscard]] bool restore_row(int32_t cell, bool is_k, const uint16_t* row);
 
   /// Forgets every token.
   void clear();
@@ -103,6 +111,7 @@ class LayerCache {
   template <typename Leaves>
   int32_t drop_where(Leaves leaves);
   void drop_replaced(const TokenSpan& tokens);
+  void place_restored(const TokenSpan& tokens);
   bool append_runs(const TokenSpan& tokens, const RowsView& rows, bool is_k);
 
   Placement placement_;
@@ -113,6 +122,7 @@ class LayerCache {
   int32_t n_head_ = 0;  // f16 rows before the demoted ones
   int32_t n_slots_ = 0;
   int32_t n_fresh_ = 0;
+  bool restored_ = false;      // positions are cells until a token arrives
   int32_t first_pending_ = 0;  // slot of the first token of the last append_k
   bool identity_ = true;
   std::vector<int32_t> cells_;

@@ -12,6 +12,7 @@
 #include "device/device_state.h"
 #include "device/graph_walk.h"
 #include "device/statistics.h"
+#include "ggml-impl.h"
 
 namespace kvasir::device {
 namespace {
@@ -305,13 +306,11 @@ void KvBuffer::write(const ggml_tensor* tensor, const void* data, size_t offset,
   for_rows(
       tensor, offset, size,
       [&](const CacheTensor& t, int32_t stream, int32_t cell, size_t first, size_t n, size_t done) {
-        LayerCache& rows = made.value()->layer_cache(t.layer, stream);
-        if (rows.placement() == Placement::kByArrival) {
-          // Positions do not travel with rows: the stream is forgotten, and the next attention says
-          // that it sees tokens which it does not hold.
-          made.value()->clear_stream(stream);
+        if (made.value()->moves_rows()) {
+          restore(t, stream, cell, static_cast<const std::byte*>(data) + done, first, n);
           return;
         }
+        LayerCache& rows = made.value()->layer_cache(t.layer, stream);
         if (!rows.reserve_cell(cell)) return;
         if (n < z(t.width) * sizeof(uint16_t)) {
           t.is_k ? rows.rows().read_k(cell, row_.data()) : rows.rows().read_v(cell, row_.data());
@@ -320,6 +319,23 @@ void KvBuffer::write(const ggml_tensor* tensor, const void* data, size_t offset,
                     static_cast<const std::byte*>(data) + done, n);
         t.is_k ? rows.rows().write_k(cell, row_.data()) : rows.rows().write_v(cell, row_.data());
       });
+}
+
+// A row of a saved stream. Saved streams come in whole rows; rows that had been evicted are full of
+// the tag that read() puts there.
+void KvBuffer::restore(const CacheTensor& tensor, int32_t stream, int32_t cell,
+                       const std::byte* bytes, size_t first, size_t size) {
+  const bool whole = first == 0 && size == z(tensor.width) * sizeof(uint16_t);
+  if (!whole) {
+    cache_->clear_stream(stream);
+    return;
+  }
+  std::memcpy(row_.data(), bytes, size);
+  const bool absent =
+      std::all_of(row_.begin(), row_.end(), [](uint16_t x) { return x == kAbsent; });
+  Result<void> done =
+      cache_->restore_row(tensor.layer, stream, cell, tensor.is_k, absent ? nullptr : row_.data());
+  if (!done) GGML_LOG_ERROR("kvasir: %s\n", done.error().c_str());
 }
 
 bool KvBuffer::copy_stream(const ggml_tensor* src, const ggml_tensor* dst) {

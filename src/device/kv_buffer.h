@@ -104,6 +104,8 @@ class KvBuffer {
  private:
   KvBuffer(std::byte* base, size_t size);
   LayerGeometry some_geometry(int32_t layer) const;
+  void restore(const CacheTensor& tensor, int32_t stream, int32_t cell, const std::byte* bytes,
+               size_t first, size_t size);
   template <typename RowFn>
   void for_rows(const ggml_tensor* tensor, size_t offset, size_t size, RowFn f);
 
