@@ -7,11 +7,22 @@
 namespace kvasir {
 
 // A name keeps its meaning for ever: it stands in reports and in saved caches.
-#define KVASIR_POLICIES(METHOD) \
-  METHOD("none", none)          \
-  METHOD("window", window)      \
-  METHOD("conf", conf)          \
-  METHOD("conf+", conf_plus)
+#define KVASIR_POLICIES(METHOD)        \
+  METHOD("none", none)                 \
+  METHOD("window", window)             \
+  METHOD("conf", conf)                 \
+  METHOD("conf+", conf_plus)           \
+  METHOD("streaming", streaming)       \
+  METHOD("h2o", h2o)                   \
+  METHOD("scissorhands", scissorhands) \
+  METHOD("snapkv", snapkv)             \
+  METHOD("pyramidkv", pyramidkv)       \
+  METHOD("tova", tova)                 \
+  METHOD("keydiff", keydiff)           \
+  METHOD("knorm", knorm)               \
+  METHOD("random", random)             \
+  METHOD("recency", recency)           \
+  METHOD("attention", attention)
 
 #define KVASIR_DECLARE(name, maker) Result<Policy> make_policy_##maker(const PolicyParams& params);
 KVASIR_POLICIES(KVASIR_DECLARE)

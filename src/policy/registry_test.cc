@@ -11,7 +11,9 @@ namespace {
 
 constexpr int32_t kNoLimit = std::numeric_limits<int32_t>::max();
 
-const std::vector<std::string_view> kNames = {"none", "window", "conf", "conf+"};
+const std::vector<std::string_view> kNames = {
+    "none",      "window", "conf",    "conf+", "streaming", "h2o",     "scissorhands", "snapkv",
+    "pyramidkv", "tova",   "keydiff", "knorm", "random",    "recency", "attention"};
 
 std::string joined_names() {
   std::string text;
