@@ -66,9 +66,9 @@ void TurnedCodec::encode(int32_t head_dim, const float* rows, ptrdiff_t row_stri
   }
   std::vector<float> mean(width);
   for (size_t d = 0; d < width; ++d) {
-    const uint16_t half = float_to_half(static_cast<float>(sums[d] / kMaxBlockRows));
-    shared = put_half(shared, half);
-    mean[d] = half_to_float(half);
+    const auto exact = static_cast<float>(sums[d] / kMaxBlockRows);
+    shared = put_half(shared, exact);
+    mean[d] = half_to_float(float_to_half(exact));
   }
   for (int32_t r = 0; r < kMaxBlockRows; ++r) {
     float* const row = block.data() + static_cast<size_t>(r) * width;

@@ -136,14 +136,9 @@ inline uint32_t get_code(const std::byte* codes, int32_t bits, int32_t head_dim,
   return code;
 }
 
-/// Writes the code of channel d over zero bits.
-inline void put_code(std::byte* codes, int32_t bits, int32_t head_dim, int32_t d, uint32_t code) {
-  for (const CodePart& part : code_parts(bits, head_dim, d)) {
-    if (part.bits == 0) break;
-    const uint32_t mask = (1u << part.bits) - 1;
-    codes[part.byte] |= static_cast<std::byte>((code & mask) << part.shift);
-    code >>= part.bits;
-  }
-}
+/// Writes the codes of a row: what get_code reads. Unused bits become 0.
+/// @param codes  [head_dim], each below 2^bits
+/// @param out    the code_bytes(head_dim) bytes of a packing of `bits`
+void pack_codes(int32_t bits, int32_t head_dim, const uint8_t* codes, std::byte* out);
 
 }  // namespace kvasir
