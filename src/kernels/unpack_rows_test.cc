@@ -31,7 +31,7 @@ TEST(PackedCodes, LieInTheirPlanes) {
   EXPECT_EQ(bytes_of(8, {1, 2, 255}), (Bytes{1, 2, 255}));
   // eight channels: byte j has channel j low, channel j + 4 high
   EXPECT_EQ(bytes_of(4, {1, 2, 3, 4, 5, 6, 7, 8}), (Bytes{0x51, 0x62, 0x73, 0x84}));
-  // three channels are a chunk of eight with five zeros
+  // three channels are a strip of eight with five zeros
   EXPECT_EQ(bytes_of(4, {1, 2, 15}), (Bytes{0x01, 0x02, 0x0F, 0x00}));
   // the highest bits of channels 1 and 7 are set
   EXPECT_EQ(bytes_of(5, {1, 18, 3, 4, 5, 6, 7, 24}), (Bytes{0x51, 0x62, 0x73, 0x84, 0x82}));
@@ -40,8 +40,8 @@ TEST(PackedCodes, LieInTheirPlanes) {
   EXPECT_EQ(bytes_of(3, {4, 1, 2, 3, 3, 2, 1, 4}), (Bytes{0xE4, 0x1B, 0x81}));
 }
 
-TEST(PackedCodes, FillWholeChunksBeforeTheRest) {
-  std::vector<uint32_t> codes(40);  // a chunk of 32 and one of 8
+TEST(PackedCodes, FillWholeStripsBeforeTheRest) {
+  std::vector<uint32_t> codes(40);  // a strip of 32 and one of 8
   std::iota(codes.begin(), codes.end(), 0u);
   for (uint32_t& code : codes) code %= 16;
   const Bytes bytes = bytes_of(4, codes);
