@@ -1,38 +1,53 @@
 #include "format/channel_codec.h"
 
-#include <array>
+#include <vector>
 
 #include "format/quantize.h"
 #include "kernels/kernels.h"
 
 namespace kvasir {
+namespace {
+
+/// Lowest and highest admitted value of a channel.
+struct Range {
+  float low = kMaxHalf;
+  float high = -kMaxHalf;
+
+  void add(float x) {
+    low = std::min(low, x);
+    high = std::max(high, x);
+  }
+};
+
+}  // namespace
 
 void ChannelCodec::encode(int32_t head_dim, const float* rows, ptrdiff_t row_stride,
                           std::byte* codes, std::byte* shared) const {
-  const size_t stride = row_bytes(head_dim);
-  const auto n_rows = static_cast<size_t>(block_rows_);
-  std::fill_n(codes, stride * n_rows, std::byte{0});
+  const auto width = static_cast<size_t>(head_dim);
+  const bool has_zero = packing_.has_zero();
   const int32_t max_code = (1 << packing_.bits) - 1;
-  for (int32_t d = 0; d < head_dim; ++d) {
-    std::array<float, kMaxBlockRows> column{};
-    float low = kMaxHalf;
-    float high = -kMaxHalf;
-    for (size_t r = 0; r < n_rows; ++r) {
-      column[r] = admitted(rows[static_cast<ptrdiff_t>(r) * row_stride + d]);
-      low = std::min(low, column[r]);
-      high = std::max(high, column[r]);
+  std::vector<Range> ranges(width);
+  for (int32_t r = 0; r < block_rows_; ++r) {
+    const float* const row = rows + r * row_stride;
+    for (size_t d = 0; d < width; ++d) ranges[d].add(admitted(row[d]));
+  }
+  std::vector<Steps> steps(width);
+  for (size_t d = 0; d < width; ++d) {
+    const auto [low, high] = ranges[d];
+    steps[d] = has_zero ? steps_between(low, high, max_code)
+                        : symmetric_steps(std::max(-low, high), max_code / 2);
+    put_half(shared + 2 * d, steps[d].step);
+    if (has_zero) put_half(shared + 2 * (width + d), steps[d].zero);
+  }
+  std::vector<uint8_t> chosen(width);
+  for (int32_t r = 0; r < block_rows_; ++r) {
+    const float* const row = rows + r * row_stride;
+    for (size_t d = 0; d < width; ++d) {
+      const float x = admitted(row[d]);
+      chosen[d] = has_zero ? steps[d].code(x, max_code) : steps[d].signed_code(x, max_code / 2);
     }
-    const Steps steps = packing_.has_zero() ? steps_between(low, high, max_code)
-                                            : symmetric_steps(std::max(-low, high), max_code / 2);
-    const size_t at = static_cast<size_t>(d) * 2;
-    put_half(shared + at, steps.scale);
-    if (packing_.has_zero()) put_half(shared + static_cast<size_t>(head_dim) * 2 + at, steps.zero);
-    for (size_t r = 0; r < n_rows; ++r) {
-      const uint32_t code = packing_.has_zero()
-                                ? steps.code(column[r], max_code)
-                                : static_cast<uint32_t>(steps.signed_code(column[r], max_code / 2));
-      put_code(codes + r * stride, packing_.bits, head_dim, d, code);
-    }
+    pack_codes(packing_.bits, head_dim, chosen.data(), codes);
+    codes += row_bytes(head_dim);
   }
 }
 

@@ -12,40 +12,40 @@ using test::Rows;
 /// How the steps of a side follow from its values, written apart from the codecs.
 struct Grid {
   std::string_view name;
-  double levels;           ///< steps from the lowest to the highest value, or from 0 to the largest
-  bool symmetric;          ///< from 0
-  int32_t channels;        ///< of a group; 0: a channel of the whole block
-  bool rest_joins;         ///< a last group may be longer instead of shorter
-  double rms;              ///< of the error on rows of 64 normal values, measured
-  double half_step = 0.5;  ///< largest distance from a level
+  double levels;     ///< steps from the lowest to the highest value, or from 0 to the largest
+  double rms;        ///< of the error on rows of 64 normal values, measured
+  int32_t channels;  ///< of a group; 0: a channel of the whole block
+  bool symmetric;    ///< from 0
+  bool rest_joins;   ///< a last group may be longer instead of shorter
 };
 
 // The rms is a step / sqrt(12), where the mean range of 32, 64 and 128 normal values is 4.1, 4.7
-// and 5.4: 4.7 / 31 / sqrt(12) = .044 for five bits. 127 steps for int8; 2^b - 1 for b bits. nf4:
-// half of its widest gap, from -1 to -.6962.
+// and 5.4: 4.7 / 31 / sqrt(12) = .044 for five bits. 127 steps for int8, 2^b - 1 for b bits; nf4:
+// its widest gap.
+constexpr double kNf4Steps = 1 / (1 - 0.6961928009986877);
 constexpr Grid kGrids[] = {
-    {"int8/K", 127, true, 32, false, 0.00533},
-    {"int8/V", 127, true, 32, false, 0.00533},
-    {"int8-channel/K", 127, true, 0, false, 0.00646},
-    {"int8-channel/V", 127, true, 0, false, 0.00646},
-    {"kivi4/K", 15, false, 0, false, 0.0784},
-    {"kivi4/V", 15, false, 32, false, 0.078},
-    {"kivi2/K", 3, false, 0, false, 0.393},
-    {"kivi2/V", 3, false, 32, false, 0.392},
-    {"int4/K", 15, false, 32, false, 0.078},
-    {"int4/V", 15, false, 32, false, 0.078},
-    {"nf4/K", 1, true, 32, false, 0.0869, 0.1519036},
-    {"nf4/V", 1, true, 32, false, 0.0869, 0.1519036},
-    {"k8v4/K", 255, false, 64, true, 0.00525},
-    {"k8v4/V", 15, false, 64, true, 0.0893},
-    {"k5v4/K", 31, false, 64, true, 0.0432},
-    {"k5v4/V", 15, false, 64, true, 0.0893},
-    {"k4v4/K", 15, false, 64, true, 0.0894},
-    {"k4v4/V", 15, false, 64, true, 0.0893},
-    {"k4v2/K", 15, false, 64, true, 0.0894},
-    {"k4v2/V", 3, false, 64, true, 0.449},
-    {"k3v2/K", 7, false, 64, true, 0.191},
-    {"k3v2/V", 3, false, 64, true, 0.449},
+    {"int8/K", 127, 0.00533, 32, true, false},
+    {"int8/V", 127, 0.00533, 32, true, false},
+    {"int8-channel/K", 127, 0.00646, 0, true, false},
+    {"int8-channel/V", 127, 0.00646, 0, true, false},
+    {"kivi4/K", 15, 0.0784, 0, false, false},
+    {"kivi4/V", 15, 0.078, 32, false, false},
+    {"kivi2/K", 3, 0.393, 0, false, false},
+    {"kivi2/V", 3, 0.392, 32, false, false},
+    {"int4/K", 15, 0.078, 32, false, false},
+    {"int4/V", 15, 0.078, 32, false, false},
+    {"nf4/K", kNf4Steps, 0.0869, 32, true, false},
+    {"nf4/V", kNf4Steps, 0.0869, 32, true, false},
+    {"k8v4/K", 255, 0.00525, 64, false, true},
+    {"k8v4/V", 15, 0.0893, 64, false, true},
+    {"k5v4/K", 31, 0.0432, 64, false, true},
+    {"k5v4/V", 15, 0.0893, 64, false, true},
+    {"k4v4/K", 15, 0.0894, 64, false, true},
+    {"k4v4/V", 15, 0.0893, 64, false, true},
+    {"k4v2/K", 15, 0.0894, 64, false, true},
+    {"k4v2/V", 3, 0.449, 64, false, true},
+    {"k3v2/K", 7, 0.191, 64, false, true},
+    {"k3v2/V", 3, 0.449, 64, false, true},
 };
 
 const Grid& grid_of(const test::Side& side) {
@@ -106,7 +106,7 @@ double half_step(const Grid& grid, std::pair<double, double> range) {
   const auto [low, high] = range;
   const double span =
       grid.symmetric ? std::max(-low, high) : high - low + std::abs(low) * 0x1p-10 + 0x1p-24;
-  return grid.half_step * (span / grid.levels * (1 + 0x1p-10) + 0x1p-24);
+  return (span / grid.levels * (1 + 0x1p-10) + 0x1p-24) / 2;
 }
 
 /// Rows of normal values; `uneven`: channels with offsets and sizes of their own, as keys have.

@@ -61,7 +61,7 @@ TEST(Golden, Int8Channel) {
 }
 
 // Channels -1 .. 14 (zero -1, scale 1) and 0 .. 30 by twos (zero 0, scale 2). Row r holds code
-// r % 16 in both, each in a nibble of its own: two channels are a chunk of 8, byte j has channel j.
+// r % 16 in both, each in a nibble of its own: two channels are a strip of 8, byte j has channel j.
 TEST(Golden, Kivi4Keys) {
   Rows rows;
   for (int r = 0; r < 32; ++r) {

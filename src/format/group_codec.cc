@@ -40,46 +40,49 @@ Steps group_steps(const Packing& packing, const float* row, Group group) {
   return steps_between(*low, *high, max_code);
 }
 
-/// The nearest of kNf4Levels, on a tie the lower one.
-uint32_t nf4_code(float x, const Steps& steps) {
-  const float scale = half_to_float(steps.scale);
-  const float level = scale == 0 ? 0.0f : x / scale;
-  uint32_t best = 0;
-  for (uint32_t code = 1; code < kNf4Levels.size(); ++code) {
-    if (std::abs(kNf4Levels[code] - level) < std::abs(kNf4Levels[best] - level)) best = code;
+/// The nearest of kNf4Levels, on a tie the lower one: how many of the middles between neighbours
+/// lie below.
+uint8_t nf4_code(float level) {
+  int32_t code = 0;
+  for (size_t i = 0; i + 1 < kNf4Levels.size(); ++i) {
+    code += level > (kNf4Levels[i] + kNf4Levels[i + 1]) / 2 ? 1 : 0;
   }
-  return best;
+  return static_cast<uint8_t>(code);
 }
 
-uint32_t code_of(const Packing& packing, const Steps& steps, float x) {
+/// Codes of one group.
+void choose_codes(const Packing& packing, const Steps& steps, const float* row, Group group,
+                  uint8_t* codes) {
   const int32_t max_code = (1 << packing.bits) - 1;
   switch (packing.levels) {
     case Levels::kSigned:
-      return static_cast<uint32_t>(steps.signed_code(x, max_code / 2));
+      for (int32_t d = group.first; d < group.last; ++d) {
+        codes[d] = steps.signed_code(row[d], max_code / 2);
+      }
+      return;
     case Levels::kNf4:
-      return nf4_code(x, steps);
+      for (int32_t d = group.first; d < group.last; ++d) codes[d] = nf4_code(steps.level(row[d]));
+      return;
     case Levels::kUnsigned:
-      break;
+      for (int32_t d = group.first; d < group.last; ++d) codes[d] = steps.code(row[d], max_code);
+      return;
   }
-  return steps.code(x, max_code);
 }
 
 }  // namespace
 
 void encode_groups(const Packing& packing, int32_t head_dim, const float* row, std::byte* codes) {
   assert(packing.has_groups());
+  std::vector<uint8_t> chosen(static_cast<size_t>(head_dim));
   std::byte* scale = codes;
-  std::byte* const packed = codes + packing.scale_bytes(head_dim);
-  std::fill_n(packed, packing.code_bytes(head_dim), std::byte{0});
   for (int32_t g = 0; g < packing.n_groups(head_dim); ++g) {
     const Group group = group_at(packing, head_dim, g);
     const Steps steps = group_steps(packing, row, group);
-    scale = put_half(scale, steps.scale);
+    scale = put_half(scale, steps.step);
     if (packing.has_zero()) scale = put_half(scale, steps.zero);
-    for (int32_t d = group.first; d < group.last; ++d) {
-      put_code(packed, packing.bits, head_dim, d, code_of(packing, steps, row[d]));
-    }
+    choose_codes(packing, steps, row, group, chosen.data());
   }
+  pack_codes(packing.bits, head_dim, chosen.data(), codes + packing.scale_bytes(head_dim));
 }
 
 void GroupCodec::encode(int32_t head_dim, const float* rows, ptrdiff_t /*row_stride*/,

@@ -33,42 +33,41 @@ inline float nearest(float x) {
   return x + kShift - kShift;
 }
 
-/// Scale and zero of a set of values, as they are stored: value = zero + scale * level.
+/// Scale and zero of a set of values as they are stored, both binary16: value = zero + step * code.
 struct Steps {
-  uint16_t scale = 0;
-  uint16_t zero = 0;
+  float step = 0;  ///< 0: all values are the zero
+  float zero = 0;
+
+  /// x in steps from the zero. Never divides by 0.
+  float level(float x) const { return (x - zero) / (step > 0 ? step : 1.0f); }
 
   /// The code of an admitted value among 0 .. max_code.
-  uint32_t code(float x, int32_t max_code) const {
-    const float step = half_to_float(scale);
-    if (step == 0) return 0;  // all values are the zero
-    const float level = nearest((x - half_to_float(zero)) / step);
-    return static_cast<uint32_t>(std::clamp(level, 0.0f, static_cast<float>(max_code)));
+  uint8_t code(float x, int32_t max_code) const {
+    const float limit = static_cast<float>(max_code);
+    return static_cast<uint8_t>(static_cast<int32_t>(std::clamp(nearest(level(x)), 0.0f, limit)));
   }
 
-  /// The code of an admitted value among -max_code .. max_code, for a zero of 0.
-  int32_t signed_code(float x, int32_t max_code) const {
-    const float step = half_to_float(scale);
-    if (step == 0) return 0;
-    const auto limit = static_cast<float>(max_code);
-    return static_cast<int32_t>(std::clamp(nearest(x / step), -limit, limit));
+  /// The code of an admitted value among -max_code .. max_code, two's complement.
+  uint8_t signed_code(float x, int32_t max_code) const {
+    const float limit = static_cast<float>(max_code);
+    return static_cast<uint8_t>(static_cast<int32_t>(std::clamp(nearest(level(x)), -limit, limit)));
   }
 };
 
 /// Levels from -max_code to max_code that reach max_abs.
 inline Steps symmetric_steps(float max_abs, int32_t max_code) {
-  return {half_above(max_abs / static_cast<float>(max_code)), 0};
+  return {half_to_float(half_above(max_abs / static_cast<float>(max_code))), 0};
 }
 
 /// Levels from 0 to max_code that span [low, high]. Requires: max_code >= 3.
 inline Steps steps_between(float low, float high, int32_t max_code) {
-  const uint16_t zero = half_below(low);
-  const float range = high - half_to_float(zero);
-  return {half_above(range / static_cast<float>(max_code)), zero};
+  const float zero = half_to_float(half_below(low));
+  return {half_to_float(half_above((high - zero) / static_cast<float>(max_code))), zero};
 }
 
-/// Writes `half` at any address; returns what follows it.
-inline std::byte* put_half(std::byte* to, uint16_t half) {
+/// Writes the binary16 nearest to x at any address; returns what follows it.
+inline std::byte* put_half(std::byte* to, float x) {
+  const uint16_t half = float_to_half(x);
   std::memcpy(to, &half, sizeof(half));
   return to + sizeof(half);
 }

@@ -40,7 +40,7 @@ TEST(Sizes, AreTheTable) {
   }
 }
 
-// Chunks of 8 codes at the end of a row, groups that are shorter or longer.
+// Strips of 8 codes at the end of a row, groups that are shorter or longer.
 TEST(Sizes, OfOtherHeadDims) {
   const RowFormat& int8 = *find_format("int8");
   EXPECT_EQ(int8.k->row_bytes(1), 2u + 1u);

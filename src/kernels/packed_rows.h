@@ -1,8 +1,8 @@
 // Packed rows: where the codes of a compressed row lie, and which values they stand for.
 //
-// A row is [scales of its groups][codes]. Codes lie in chunks of kChunkChannels channels, the last
-// chunk of a row is shorter where head_dim asks for it; n is its number of channels rounded up to
-// a multiple of 8 (unused codes are 0 and never read as values). A chunk of b bits is one or two
+// A row is [scales of its groups][codes]. Codes lie in strips of kStripChannels channels, the last
+// strip of a row is shorter where head_dim asks for it; n is its number of channels rounded up to
+// a multiple of 8 (unused codes are 0 and never read as values). A strip of b bits is one or two
 // planes, one after the other:
 //   b = 8     n channels: byte i is channel i (not rounded up)
 //   b = 4, 5  nibbles, n / 2 bytes: byte j holds channel j (low) and channel j + n / 2 (high)
@@ -20,7 +20,7 @@
 
 namespace kvasir {
 
-inline constexpr int32_t kChunkChannels = 32;
+inline constexpr int32_t kStripChannels = 32;
 
 /// What a code stands for before it is scaled.
 enum class Levels {
@@ -64,7 +64,7 @@ struct Packing {
   int32_t bits = 8;
   /// One with a zero for kUnsigned, one without for kSigned, kGroup for kNf4.
   Scaling scaling = Scaling::kGroupZero;
-  int32_t group_channels = kChunkChannels;  ///< a multiple of kChunkChannels
+  int32_t group_channels = kStripChannels;  ///< a multiple of kStripChannels
   /// The channels left over after whole groups: a shorter group, or part of the last whole one.
   bool rest_joins_last = false;
 
@@ -108,9 +108,9 @@ struct CodePart {
 /// The one or two parts of channel d's code, lowest bits first; `byte` counts from the first code.
 constexpr std::array<CodePart, 2> code_parts(int32_t bits, int32_t head_dim, int32_t d) {
   if (bits == 8) return {{{static_cast<size_t>(d), 0, 8}, {}}};
-  const int32_t first = d / kChunkChannels * kChunkChannels;
+  const int32_t first = d / kStripChannels * kStripChannels;
   const int32_t i = d - first;
-  const int32_t n = (std::min(kChunkChannels, head_dim - first) + 7) / 8 * 8;
+  const int32_t n = (std::min(kStripChannels, head_dim - first) + 7) / 8 * 8;
   const int32_t start = first / 8 * bits;
   CodePart low;
   if (bits >= 4) {
@@ -136,14 +136,9 @@ inline uint32_t get_code(const std::byte* codes, int32_t bits, int32_t head_dim,
   return code;
 }
 
-/// Writes the code of channel d over zero bits.
-inline void put_code(std::byte* codes, int32_t bits, int32_t head_dim, int32_t d, uint32_t code) {
-  for (const CodePart& part : code_parts(bits, head_dim, d)) {
-    if (part.bits == 0) break;
-    const uint32_t mask = (1u << part.bits) - 1;
-    codes[part.byte] |= static_cast<std::byte>((code & mask) << part.shift);
-    code >>= part.bits;
-  }
-}
+/// Writes the codes of a row: what get_code reads. Unused bits become 0.
+/// @param codes  [head_dim], each below 2^bits
+/// @param out    the code_bytes(head_dim) bytes of a packing of `bits`
+void pack_codes(int32_t bits, int32_t head_dim, const uint8_t* codes, std::byte* out);
 
 }  // namespace kvasir

@@ -15,9 +15,8 @@ std::vector<uint32_t> bytes_of(int32_t bits, const std::vector<uint32_t>& codes)
   Packing packing;
   packing.bits = bits;
   std::vector<std::byte> packed(packing.code_bytes(n));
-  for (int32_t d = 0; d < n; ++d) {
-    put_code(packed.data(), bits, n, d, codes[static_cast<size_t>(d)]);
-  }
+  const std::vector<uint8_t> narrow(codes.begin(), codes.end());
+  pack_codes(bits, n, narrow.data(), packed.data());
   for (int32_t d = 0; d < n; ++d) {
     EXPECT_EQ(get_code(packed.data(), bits, n, d), codes[static_cast<size_t>(d)]) << d;
   }
@@ -32,7 +31,7 @@ TEST(PackedCodes, LieInTheirPlanes) {
   EXPECT_EQ(bytes_of(8, {1, 2, 255}), (Bytes{1, 2, 255}));
   // eight channels: byte j has channel j low, channel j + 4 high
   EXPECT_EQ(bytes_of(4, {1, 2, 3, 4, 5, 6, 7, 8}), (Bytes{0x51, 0x62, 0x73, 0x84}));
-  // three channels are a chunk of eight with five zeros
+  // three channels are a strip of eight with five zeros
   EXPECT_EQ(bytes_of(4, {1, 2, 15}), (Bytes{0x01, 0x02, 0x0F, 0x00}));
   // the highest bits of channels 1 and 7 are set
   EXPECT_EQ(bytes_of(5, {1, 18, 3, 4, 5, 6, 7, 24}), (Bytes{0x51, 0x62, 0x73, 0x84, 0x82}));
@@ -41,8 +40,8 @@ TEST(PackedCodes, LieInTheirPlanes) {
   EXPECT_EQ(bytes_of(3, {4, 1, 2, 3, 3, 2, 1, 4}), (Bytes{0xE4, 0x1B, 0x81}));
 }
 
-TEST(PackedCodes, FillWholeChunksBeforeTheRest) {
-  std::vector<uint32_t> codes(40);  // a chunk of 32 and one of 8
+TEST(PackedCodes, FillWholeStripsBeforeTheRest) {
+  std::vector<uint32_t> codes(40);  // a strip of 32 and one of 8
   std::iota(codes.begin(), codes.end(), 0u);
   for (uint32_t& code : codes) code %= 16;
   const Bytes bytes = bytes_of(4, codes);
@@ -50,6 +49,17 @@ TEST(PackedCodes, FillWholeChunksBeforeTheRest) {
   for (uint32_t j = 0; j < 16; ++j) EXPECT_EQ(bytes[j], j | j << 4);  // 16 + j is j modulo 16
   EXPECT_EQ(bytes[16], 0x40u);                                        // channels 32 and 36
   EXPECT_EQ(bytes[19], 0x73u);                                        // channels 35 and 39
+}
+
+TEST(PackedCodes, OfEveryWidthAndLengthAreReadBack) {
+  std::mt19937 rng(12);
+  for (const int32_t bits : {2, 3, 4, 5, 8}) {
+    for (size_t n = 1; n <= 100; ++n) {
+      std::vector<uint32_t> codes(n);
+      for (uint32_t& code : codes) code = static_cast<uint32_t>(rng()) % (1u << bits);
+      bytes_of(bits, codes);  // expects it
+    }
+  }
 }
 
 /// Every packing that unpack_rows knows, with groups of 32 and of 64 channels.
@@ -131,13 +141,15 @@ TEST_P(UnpackRows, GivesScaleTimesLevelPlusZeroPlusMean) {
   for (const int32_t bits : {2, 3, 4, 5, 8}) {
     const Packing packing{Levels::kUnsigned, bits, Scaling::kGroupZeroMean, 64, true};
     std::vector<std::byte> row(packing.row_bytes(kDim)), shared(2 * kDim);
+    std::vector<uint8_t> codes(kDim);
     std::memcpy(row.data(), &kScale, 2);
     std::memcpy(row.data() + 2, &kZero, 2);
     for (int32_t d = 0; d < kDim; ++d) {
       const uint16_t mean = float_to_half(0.25f * static_cast<float>(d));
       std::memcpy(shared.data() + 2 * d, &mean, 2);
-      put_code(row.data() + 4, bits, kDim, d, static_cast<uint32_t>(d) % (1u << bits));
+      codes[static_cast<size_t>(d)] = static_cast<uint8_t>(d % (1 << bits));
     }
+    pack_codes(bits, kDim, codes.data(), row.data() + 4);
     std::vector<float> out(kDim);
     GetParam()->unpack_rows({packing, kDim, 1, row.data(), shared.data()}, out.data());
     for (int32_t d = 0; d < kDim; ++d) {

@@ -1,4 +1,4 @@
-// unpack_rows: a chunk of 32 channels at a time, kept in registers from code to value. Compiled
+// unpack_rows: a strip of 32 channels at a time, kept in registers from code to value. Compiled
 // once per instruction set.
 #if defined(KVASIR_KERNELS_HIGHWAY_UNPACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KVASIR_KERNELS_HIGHWAY_UNPACK_INL_H_
@@ -25,8 +25,8 @@ using U32 = hn::RebindToUnsigned<F32>;
 using CodeBytes = hn::Rebind<uint8_t, F32>;
 using HalfBytes = hn::Repartition<uint8_t, F16>;
 
-constexpr int32_t kChunkVectors = kChunkChannels / kLanes;
-constexpr int32_t kHalfChunk = kChunkChannels / 2;
+constexpr int32_t kStripVectors = kStripChannels / kLanes;
+constexpr int32_t kHalfStrip = kStripChannels / 2;
 
 /// kLanes consecutive binary16 at any address.
 HWY_INLINE Vec load_halfs(const uint8_t* from) {
@@ -60,34 +60,34 @@ HWY_INLINE hn::Vec<U32> spread(const uint8_t* word, int32_t first) {
   return hn::And(hn::Shr(hn::Set(d, bits), shift), hn::Set(d, (1u << kBits) - 1));
 }
 
-/// First channel of vector v of a chunk whose nibble plane has `half` bytes.
+/// First channel of vector v of a strip whose nibble plane has `half` bytes.
 template <int kBits>
 HWY_INLINE int32_t first_channel(int32_t v, int32_t half) {
   const int32_t first = v * kLanes;
-  const bool high = (kBits == 4 || kBits == 5) && first >= kHalfChunk;
-  return high ? first - kHalfChunk + half : first;
+  const bool high = (kBits == 4 || kBits == 5) && first >= kHalfStrip;
+  return high ? first - kHalfStrip + half : first;
 }
 
-/// Codes of vector v of a chunk whose planes lie as in a whole one.
+/// Codes of vector v of a strip whose planes lie as in a whole one.
 template <int kBits>
-HWY_INLINE hn::Vec<U32> codes_of(const uint8_t* chunk, int32_t v, int32_t half) {
+HWY_INLINE hn::Vec<U32> codes_of(const uint8_t* strip, int32_t v, int32_t half) {
   const U32 d;
   const int32_t first = v * kLanes;
   const int32_t channel = first_channel<kBits>(v, half);
   if constexpr (kBits == 2) {
-    return spread<2>(chunk + first / 16 * 4, first % 16 * 2);
+    return spread<2>(strip + first / 16 * 4, first % 16 * 2);
   } else if constexpr (kBits == 3) {
-    return hn::Or(spread<2>(chunk + first / 16 * 4, first % 16 * 2),
-                  hn::ShiftLeft<2>(spread<1>(chunk + 8, channel)));
+    return hn::Or(spread<2>(strip + first / 16 * 4, first % 16 * 2),
+                  hn::ShiftLeft<2>(spread<1>(strip + 8, channel)));
   } else if constexpr (kBits == 8) {
-    return hn::BitCast(d, hn::PromoteTo(I32(), hn::LoadU(CodeBytes(), chunk + first)));
+    return hn::BitCast(d, hn::PromoteTo(I32(), hn::LoadU(CodeBytes(), strip + first)));
   } else {
     const auto bytes =
-        hn::BitCast(d, hn::PromoteTo(I32(), hn::LoadU(CodeBytes(), chunk + first % kHalfChunk)));
+        hn::BitCast(d, hn::PromoteTo(I32(), hn::LoadU(CodeBytes(), strip + first % kHalfStrip)));
     const auto nibbles =
-        first < kHalfChunk ? hn::And(bytes, hn::Set(d, 15)) : hn::ShiftRight<4>(bytes);
+        first < kHalfStrip ? hn::And(bytes, hn::Set(d, 15)) : hn::ShiftRight<4>(bytes);
     if constexpr (kBits == 4) return nibbles;
-    return hn::Or(nibbles, hn::ShiftLeft<4>(spread<1>(chunk + 16, channel)));
+    return hn::Or(nibbles, hn::ShiftLeft<4>(spread<1>(strip + 16, channel)));
   }
 }
 
@@ -107,26 +107,26 @@ HWY_INLINE Vec nf4_levels(hn::Vec<U32> codes) {
 }
 
 template <Levels kLevels, int kBits>
-HWY_INLINE Vec levels_of(const uint8_t* chunk, int32_t v, int32_t half) {
+HWY_INLINE Vec levels_of(const uint8_t* strip, int32_t v, int32_t half) {
   if constexpr (kLevels == Levels::kSigned) {
     const hn::Rebind<int8_t, F32> d8;
-    const auto bytes = hn::LoadU(d8, reinterpret_cast<const int8_t*>(chunk) + v * kLanes);
+    const auto bytes = hn::LoadU(d8, reinterpret_cast<const int8_t*>(strip) + v * kLanes);
     return hn::ConvertTo(F32(), hn::PromoteTo(I32(), bytes));
   } else {
-    const auto codes = codes_of<kBits>(chunk, v, half);
+    const auto codes = codes_of<kBits>(strip, v, half);
     if constexpr (kLevels == Levels::kNf4) return nf4_levels(codes);
     return hn::ConvertTo(F32(), hn::BitCast(I32(), codes));
   }
 }
 
-/// From level to value, for the channels of one chunk.
+/// From level to value, for the channels of one strip.
 template <Scaling kScaling>
 struct Scaler {
   static constexpr bool kByChannel =
       kScaling == Scaling::kChannel || kScaling == Scaling::kChannelZero;
   static constexpr bool kHasZero = kScaling != Scaling::kGroup && kScaling != Scaling::kChannel;
 
-  /// @param scales  scale, and zero, of the chunk's group, where groups have them
+  /// @param scales  scale, and zero, of the strip's group, where groups have them
   HWY_INLINE Scaler(const uint8_t* scales, const uint8_t* shared_halfs, int32_t dim)
       : shared(shared_halfs), head_dim(dim) {
     if constexpr (!kByChannel) {
@@ -155,26 +155,26 @@ struct Scaler {
   int32_t head_dim;
 };
 
-/// The last n < kChunkChannels channels of a row. Their planes are shorter: they are copied to
-/// where those of a whole chunk lie. The upper nibbles then overwrite what follows the lower ones.
+/// The last n < kStripChannels channels of a row. Their planes are shorter: they are copied to
+/// where those of a whole strip lie. The upper nibbles then overwrite what follows the lower ones.
 template <Levels kLevels, int kBits, Scaling kScaling>
-HWY_NOINLINE void unpack_rest(const uint8_t* chunk, const Scaler<kScaling>& scaler, int32_t channel,
+HWY_NOINLINE void unpack_rest(const uint8_t* strip, const Scaler<kScaling>& scaler, int32_t channel,
                               int32_t n, float* out) {
-  uint8_t whole[kChunkChannels] = {};
+  uint8_t whole[kStripChannels] = {};
   const int32_t padded = (n + 7) / 8 * 8;
   if constexpr (kBits == 8) {
-    std::memcpy(whole, chunk, static_cast<size_t>(n));
+    std::memcpy(whole, strip, static_cast<size_t>(n));
   } else {
     constexpr int32_t kWide = kBits >= 4 ? 4 : 2;
     const int32_t wide_bytes = padded * kWide / 8;
-    std::memcpy(whole, chunk, static_cast<size_t>(wide_bytes));
+    std::memcpy(whole, strip, static_cast<size_t>(wide_bytes));
     if constexpr (kBits > kWide) {
-      std::memcpy(whole + kWide * kChunkChannels / 8, chunk + wide_bytes,
+      std::memcpy(whole + kWide * kStripChannels / 8, strip + wide_bytes,
                   static_cast<size_t>(padded / 8));
     }
   }
-  float levels[kChunkChannels + kHalfChunk];
-  for (int32_t v = 0; v < kChunkVectors; ++v) {
+  float levels[kStripChannels + kHalfStrip];
+  for (int32_t v = 0; v < kStripVectors; ++v) {
     store(levels_of<kLevels, kBits>(whole, v, padded / 2),
           levels + first_channel<kBits>(v, padded / 2));
   }
@@ -188,30 +188,30 @@ HWY_NOINLINE void unpack_rest(const uint8_t* chunk, const Scaler<kScaling>& scal
 template <Levels kLevels, int kBits, Scaling kScaling>
 void unpack(const PackedRows& args, float* HWY_RESTRICT out) {
   constexpr int32_t kScaleBytes = Scaler<kScaling>::kHasZero ? 4 : 2;
-  constexpr int32_t kChunkBytes = kBits * kChunkChannels / 8;
+  constexpr int32_t kStripBytes = kBits * kStripChannels / 8;
   const int32_t head_dim = args.head_dim;
   const size_t row_bytes = args.packing.row_bytes(head_dim);
   const size_t scale_bytes = args.packing.scale_bytes(head_dim);
   const int32_t last_group = args.packing.n_groups(head_dim) - 1;
-  const int32_t group_chunks = args.packing.group_channels / kChunkChannels;
+  const int32_t group_strips = args.packing.group_channels / kStripChannels;
   const auto* row = reinterpret_cast<const uint8_t*>(args.rows);
   const auto* shared = reinterpret_cast<const uint8_t*>(args.shared);
   for (int32_t r = 0; r < args.n_rows; ++r, row += row_bytes, out += head_dim) {
-    const uint8_t* chunk = row + scale_bytes;
+    const uint8_t* strip = row + scale_bytes;
     int32_t group = 0;
-    int32_t left = group_chunks;  // chunks of this group
-    for (int32_t channel = 0; channel < head_dim; channel += kChunkChannels, chunk += kChunkBytes) {
-      if (left == 0 && group < last_group) ++group, left = group_chunks;
+    int32_t left = group_strips;  // strips of this group
+    for (int32_t channel = 0; channel < head_dim; channel += kStripChannels, strip += kStripBytes) {
+      if (left == 0 && group < last_group) ++group, left = group_strips;
       --left;
       const Scaler<kScaling> scaler(row + group * kScaleBytes, shared, head_dim);
-      if (head_dim - channel < kChunkChannels) {
-        unpack_rest<kLevels, kBits>(chunk, scaler, channel, head_dim - channel, out + channel);
+      if (head_dim - channel < kStripChannels) {
+        unpack_rest<kLevels, kBits>(strip, scaler, channel, head_dim - channel, out + channel);
         break;
       }
-      HWY_UNROLL(kChunkVectors)
-      for (int32_t v = 0; v < kChunkVectors; ++v) {
+      HWY_UNROLL(kStripVectors)
+      for (int32_t v = 0; v < kStripVectors; ++v) {
         const int32_t at = channel + v * kLanes;
-        store(scaler.value(levels_of<kLevels, kBits>(chunk, v, kHalfChunk), at, load_halfs),
+        store(scaler.value(levels_of<kLevels, kBits>(strip, v, kHalfStrip), at, load_halfs),
               out + at);
       }
     }
