@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cache/format_spec.h"
 #include "kernels/kernels.h"
 
 namespace kvasir::app {
@@ -19,13 +20,27 @@ int64_t live_tokens(const BudgetRule* budget, int64_t tokens, double c, int32_t 
   return std::min<int64_t>(tokens, budget->tokens(step, {layer, n_layers, 0}));
 }
 
+// f16 rows come in whole pages.
 int64_t row_bytes(const LayerGeometry& layer, int64_t tokens) {
   const int64_t pages = (tokens + kPageSlots - 1) / kPageSlots;
   return pages * kPageSlots * layer.f16_bytes_per_token();
 }
 
-Cost cost_of(const ModelInfo& model, const BudgetRule* budget, const CacheOptions& options,
-             int64_t tokens, int64_t chunk) {
+// Rows of a layer of which all but the sinks and the newest are demoted, in whole blocks.
+int64_t tiered_bytes(const LayerGeometry& layer, const RowCodecs& codecs,
+                     const CacheOptions& options, int64_t tokens) {
+  if (!codecs.demotes()) return row_bytes(layer, tokens);
+  const int64_t older = std::max<int64_t>(0, tokens - options.params.sinks - options.recent);
+  const int64_t demoted = older / codecs.unit() * codecs.unit();
+  const double per_token =
+      (bytes_per_row(codecs.k, layer.head_dim_k) + bytes_per_row(codecs.v, layer.head_dim_v)) *
+      layer.n_kv_heads;
+  return row_bytes(layer, tokens - demoted) +
+         static_cast<int64_t>(per_token * static_cast<double>(demoted));
+}
+
+Cost cost_of(const ModelInfo& model, const BudgetRule* budget, const FormatSpec& formats,
+             const CacheOptions& options, int64_t tokens, int64_t chunk) {
   Cost cost;
   cost.tokens = tokens;
   // Layers as the cache with a budget counts them.
@@ -46,11 +61,12 @@ Cost cost_of(const ModelInfo& model, const BudgetRule* budget, const CacheOption
     }
     const int64_t sure = live_tokens(budget, tokens, 1.0, index, n_layers);
     const int64_t unsure = live_tokens(budget, tokens, 0.0, index, n_layers);
+    const RowCodecs codecs = formats.of_layer(index, n_layers);
     ++index;
     cost.live_sure = std::max(cost.live_sure, std::min(sure, unsure));
     cost.live_unsure = std::max({cost.live_unsure, sure, unsure});
     cost.full_bytes += row_bytes(layer, tokens);
-    cost.steady_bytes += row_bytes(layer, std::max(sure, unsure));
+    cost.steady_bytes += tiered_bytes(layer, codecs, options, std::max(sure, unsure));
     const int64_t at_peak = streams ? std::min(tokens, std::max(sure, unsure) + chunk) : tokens;
     cost.peak_bytes += row_bytes(layer, at_peak);
   }
@@ -63,10 +79,12 @@ Result<std::vector<Cost>> costs(const ModelInfo& model, const CacheOptions& opti
                                 std::span<const int64_t> lengths, int64_t chunk) {
   const Result<Policy> policy = policy_of(options);
   if (!policy) return Error{policy.error()};
+  const Result<FormatSpec> formats = parse_format(options.format);
+  if (!formats) return Error{formats.error()};
   const BudgetRule* budget = policy.value().evicts() ? policy.value().budget.get() : nullptr;
   std::vector<Cost> result;
   for (const int64_t tokens : lengths) {
-    result.push_back(cost_of(model, budget, options, tokens, chunk));
+    result.push_back(cost_of(model, budget, formats.value(), options, tokens, chunk));
   }
   return result;
 }

@@ -49,6 +49,18 @@ TEST(Cost, StreamedPrefillPeaksOneChunkOverTheBudget) {
   EXPECT_EQ(cost.peak_bytes, kRow * 2 * (1024 + 256));
 }
 
+TEST(Cost, DemotedTokensTakeTheirFormatsBytes) {
+  CacheOptions options;
+  const auto full = costs(model(), options, std::array<int64_t, 1>{32768});
+  options.format = "int8";
+  const auto demoted = costs(model(), options, std::array<int64_t, 1>{32768});
+  ASSERT_TRUE(full && demoted);
+  const double share = static_cast<double>(demoted.value()[0].steady_bytes) /
+                       static_cast<double>(full.value()[0].steady_bytes);
+  EXPECT_NEAR(share, 136.0 / 256, 0.01);
+  EXPECT_EQ(demoted.value()[0].peak_bytes, full.value()[0].peak_bytes);
+}
+
 TEST(Cost, SlidingWindowLayersHoldTheirWindow) {
   ModelInfo info = model();
   info.layers[0].window = 512;

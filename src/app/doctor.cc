@@ -11,6 +11,7 @@
 #include "app/front_ends.h"
 #include "app/help.h"
 #include "app/models.h"
+#include "app/preset_table.h"
 #include "kernels/kernels.h"
 
 namespace kvasir::app {
@@ -193,7 +194,11 @@ int doctor_command(std::vector<std::string> args, const EnvLookup& env) {
   print_entry("Kernels", kernels_text(*kernels.value(), env));
   print_model(path.value(), model.value());
   print_entry("Flags", describe(options.value()));
-  if (!model.value().latent) print_costs(table.value(), options.value());
+  if (model.value().latent) return 0;
+  print_costs(table.value(), options.value());
+  const auto known = preset_table(model.value());
+  if (!known) return refuse(known.error());
+  std::printf("\n%s", known.value().c_str());
   return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "cache/flag_values.h"
 #include "cache/format_spec.h"
+#include "cache/presets.h"
 
 namespace kvasir {
 namespace {
@@ -120,6 +121,10 @@ Result<void> set_format(Text, Text value, CacheOptions& options) {
   if (!format) return Error{format.error()};
   options.format = value;
   return {};
+}
+
+Result<void> set_preset(Text, Text value, CacheOptions& options) {
+  return apply_preset(value, options);
 }
 
 Result<void> set_recent(Text flag, Text value, CacheOptions& options) {
@@ -249,6 +254,11 @@ constexpr auto kFlags = std::to_array<Flag>({
       "none", "a trace of one stream; instead of --kv-budget"},
      set_schedule,
      get_schedule},
+    {{"--kv-preset", "NAME",
+      "a named set of these flags, which `kvasir doctor` explains; flags behind it change it",
+      "none", "exact, light, balanced, small, paper"},
+     set_preset,
+     nothing},
     {{"--kv-format", "NAME",
       "how tokens older than the recent window are stored (sink tokens stay f16); K/V apart as in "
       "int8/int4; the first or last N layers differ behind a comma: k5v4,first=2:int8",
@@ -284,7 +294,6 @@ constexpr auto kFlags = std::to_array<Flag>({
 constexpr auto kReserved = std::to_array<ReservedFlag>({
     {"--kv-keep", "a step reads every stored token (--kv-select dense)"},
     {"--kv-budget-mb", "budgets are in tokens per layer: --kv-budget, --kv-high, --kv-low"},
-    {"--kv-preset", "choose --kv-policy and its parameters"},
 });
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -10,6 +11,8 @@
 #include <sstream>
 
 #include "cache/flag_words.h"
+#include "cache/presets.h"
+#include "format/row_codec.h"
 
 namespace kvasir {
 namespace {
@@ -246,7 +249,6 @@ TEST(TakeFlags, RefusesWhatThisVersionLacksByName) {
       {{"--kv-budget-mb", "64"},
        "--kv-budget-mb: not in this version; budgets are in tokens per layer: --kv-budget, "
        "--kv-high, --kv-low"},
-      {{"--kv-preset"}, "--kv-preset: not in this version; choose --kv-policy and its parameters"},
   };
   for (const auto& [words, message] : cases) EXPECT_EQ(refusal(words), message);
 }
@@ -476,15 +478,47 @@ TEST(Help, TextNamesEveryFlagWithDefaultAndAllowedValues) {
 // A default in words is the one in force: giving it changes nothing.
 TEST(Help, InitialValuesAreTheDefaults) {
   const std::set<std::string_view> in_words = {
-      "--kv-budget",    "--kv-high",     "--kv-low",     "--kv-alpha",
-      "--kv-lambda",    "--kv-protect",  "--kv-pyramid", "--kv-shrink",
-      "--kv-scale",     "--kv-schedule", "--kv-trace",   "--kv-stats",
-      "--kv-positions", "--kv-blend",    "--kv-values",  "--kv-by-age"};
+      "--kv-budget",    "--kv-high",   "--kv-low",   "--kv-alpha",    "--kv-lambda", "--kv-protect",
+      "--kv-pyramid",   "--kv-shrink", "--kv-scale", "--kv-schedule", "--kv-trace",  "--kv-stats",
+      "--kv-positions", "--kv-preset", "--kv-blend", "--kv-values",   "--kv-by-age"};
   for (const auto& flag : flag_help()) {
     if (in_words.contains(flag.name)) continue;
     EXPECT_EQ(parsed({std::string(flag.name), std::string(flag.initial)}), CacheOptions{})
         << flag.name;
   }
+}
+
+TEST(Presets, AreFlagsThatLaterOnesChange) {
+  for (const Preset& preset : presets()) {
+    CacheOptions options;
+    ASSERT_TRUE(apply_preset(preset.name, options)) << preset.name;
+    EXPECT_TRUE(validate(options)) << preset.name << ": " << validate(options).error();
+    auto words = split_flags(preset.flags);
+    ASSERT_TRUE(words);
+    EXPECT_EQ(parsed(words.value()), options) << preset.name;
+    EXPECT_EQ(parsed({"--kv-preset", std::string(preset.name)}), options);
+    EXPECT_EQ(parsed({"--kv-preset", std::string(preset.name), "--kv-sinks", "7"}).params.sinks, 7);
+  }
+  EXPECT_EQ(refusal({"--kv-preset", "tiny"}),
+            "--kv-preset tiny: no such preset; allowed are exact, light, balanced, small, paper");
+  std::string names;
+  for (const Preset& preset : presets()) {
+    names.append(names.empty() ? "" : ", ").append(preset.name);
+  }
+  const auto help = std::find_if(flag_help().begin(), flag_help().end(),
+                                 [](const FlagHelp& flag) { return flag.name == "--kv-preset"; });
+  EXPECT_EQ(help->allowed, names);
+}
+
+TEST(Help, AllowedFormatsAreTheRegisteredOnes) {
+  const auto help = std::find_if(flag_help().begin(), flag_help().end(),
+                                 [](const FlagHelp& flag) { return flag.name == "--kv-format"; });
+  std::set<std::string> named;
+  std::istringstream words{std::string(help->allowed)};
+  for (std::string word; words >> word;) named.insert(word.substr(0, word.find(',')));
+  std::set<std::string> registered;
+  for (const RowFormat& format : row_formats()) registered.emplace(format.name);
+  EXPECT_EQ(named, registered);
 }
 
 TEST(Help, AllowedPoliciesAreTheRegisteredOnes) { EXPECT_EQ(flag_help()[0].allowed, policies()); }
