@@ -10,9 +10,7 @@
 namespace kvasir {
 namespace {
 
-constexpr int32_t kMostPages = 8;       // kernel pages in one allocation
-constexpr int32_t kFewestDemoted = 32;  // rows that leave the f16 tier at once: each time the rest
-                                        // of that tier moves up
+constexpr int32_t kMostPages = 8;  // kernel pages in one allocation
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
@@ -35,13 +33,6 @@ int32_t choose_page_slots(size_t bytes_per_kernel_page) {
 }
 
 }  // namespace
-
-int32_t RowCodecs::unit() const {
-  int32_t rows = kFewestDemoted;
-  if (k != nullptr) rows = std::max(rows, k->block_rows());
-  if (v != nullptr) rows = std::max(rows, v->block_rows());
-  return rows;
-}
 
 std::byte* BlockTable::add(int32_t first) {
   if (shared_bytes_ == 0) return nullptr;

@@ -13,21 +13,11 @@
 
 #include "cache/f16_tier.h"
 #include "cache/page_arena.h"
+#include "cache/row_codecs.h"
 #include "format/f16_page.h"
 #include "format/row_codec.h"
 
 namespace kvasir {
-
-/// The codecs of a layer's demoted rows; null: f16 (both null: nothing is demoted).
-struct RowCodecs {
-  const RowCodec* k = nullptr;
-  const RowCodec* v = nullptr;
-
-  bool demotes() const { return k != nullptr || v != nullptr; }
-  /// Rows that are taken at once: a multiple of both block sizes.
-  int32_t unit() const;
-  friend bool operator==(const RowCodecs&, const RowCodecs&) = default;
-};
 
 /// What the blocks of one side (K or V) share, for rows that are dense and may leave.
 class BlockTable {

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "cache/coded_tier.h"
+#include "cache/row_codecs.h"
 
 namespace kvasir {
 

@@ -1,0 +1,30 @@
+// The two codecs of a layer's demoted rows.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "format/row_codec.h"
+
+namespace kvasir {
+
+/// Rows that leave the f16 tier at once: each time the rest of that tier moves up.
+inline constexpr int32_t kFewestDemoted = 32;
+
+/// The codecs of a layer's demoted rows; null: f16 (both null: nothing is demoted).
+struct RowCodecs {
+  const RowCodec* k = nullptr;
+  const RowCodec* v = nullptr;
+
+  bool demotes() const { return k != nullptr || v != nullptr; }
+  /// Rows that are taken at once: a multiple of both block sizes.
+  int32_t unit() const {
+    int32_t rows = kFewestDemoted;
+    if (k != nullptr) rows = std::max(rows, k->block_rows());
+    if (v != nullptr) rows = std::max(rows, v->block_rows());
+    return rows;
+  }
+  friend bool operator==(const RowCodecs&, const RowCodecs&) = default;
+};
+
+}  // namespace kvasir
