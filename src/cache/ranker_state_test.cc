@@ -124,6 +124,21 @@ TEST(SnapKv, ObservesTheLastQueriesAgain) {
   for (size_t i = 70; i < 102; ++i) EXPECT_NEAR(again[i], mass[i], 1e-5) << i;
 }
 
+// What a prompt's queries took is given back with the first decoded step.
+TEST(Queries, MemoryOfAPromptIsGivenBack) {
+  const TinyModel model({4, 2, 16, 1}, 80);
+  SerialFor serial;
+  TinyRun run(model, options_of("conf", 80), serial);
+  run.read(70);
+  const size_t one_query = 4 * 16 * sizeof(float) + sizeof(int32_t);
+  EXPECT_GE(run.cache().find(0, 0)->ring().bytes(), 32 * one_query);
+  run.end(0.5);
+  EXPECT_EQ(run.cache().find(0, 0)->ring().bytes(), 0U);
+  run.read(1);
+  run.end(0.5);
+  EXPECT_EQ(run.cache().find(0, 0)->ring().bytes(), one_query);
+}
+
 // A share is of the tokens seen, those of a prompt and those that left included.
 TEST(Share, GrowsWithTheStream) {
   const TinyModel model({4, 2, 16, 2}, 130);
