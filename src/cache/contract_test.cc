@@ -242,38 +242,6 @@ TEST(Conf, BudgetBeyondTheContextIsNone) {
   }
 }
 
-// Column sums are plain attention's: the sum over all queries that see a token, mean over heads.
-TEST(H2o, ColumnSumsArePlainAttention) {
-  const TinyModel model({6, 2, 16, 1}, 100);
-  SerialFor serial;
-  CacheOptions options;
-  options.policy = "h2o";
-  options.params.budget = 1000;
-  TinyRun run(model, options, serial);
-  run.read(70);
-  run.end(-1);
-  run.read(29);
-  run.end(0.5);
-  run.read(1);
-  run.end(0.5);
-  std::vector<double> sums(100, 0.0);
-  std::vector<int32_t> tokens;
-  for (int32_t t = 0; t < 100; ++t) {
-    tokens.push_back(t);
-    const std::vector<double> bias(tokens.size(), 0.0);
-    for (int32_t h = 0; h < 6; ++h) {
-      const auto plain = testing::plain_attention(model.rows(0), tokens, bias, h / 3,
-                                                  model.query(0, t) + ptrdiff_t{h} * 16, 0.25, 0,
-                                                  testing::kNoSink);
-      for (size_t i = 0; i < tokens.size(); ++i) sums[i] += plain.mass[i] / 6;
-    }
-  }
-  const auto state = run.cache().find(0, 0)->state();
-  ASSERT_EQ(state.size(), sums.size());
-  for (size_t i = 0; i < sums.size(); ++i)
-    EXPECT_NEAR(state[i], sums[i], 1e-4 * (1 + sums[i])) << i;
-}
-
 // A control that replays the budgets of a run evicts as many tokens at each step and layer.
 TEST(Schedule, ReplaysTheCountsOfARun) {
   const std::string path = (std::filesystem::path(::testing::TempDir()) /

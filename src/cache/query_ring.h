@@ -40,8 +40,8 @@ class QueryRing {
   void clear() {
     n_pushed_ = 0;
     if (positions_.size() <= 1) return;
-    positions_ = {};
-    rows_ = {};
+    std::vector<int32_t>().swap(positions_);  // assigning {} would keep the memory
+    std::vector<float>().swap(rows_);
   }
 
   /// Where the oldest query lies: queries come as row(oldest) to row(size() - 1), then from row(0).

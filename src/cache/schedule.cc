@@ -16,6 +16,11 @@ using Text = std::string_view;
 
 constexpr int64_t kNull = -1;
 
+// What was found in a line; kNull for null, nothing where the key is missing.
+struct Fields {
+  std::optional<int64_t> step, stream, budget;
+};
+
 /// One flat scan over the top level of a trace line: its numbers by key, nested objects skipped.
 class Line {
  public:
@@ -31,8 +36,7 @@ class Line {
     return take('}') && rest_.empty();
   }
 
-  // What was found; kNull for null, nothing where the key is missing.
-  std::optional<int64_t> step, stream, budget;
+  const Fields& fields() const { return fields_; }
 
  private:
   void skip_blanks() {
@@ -74,9 +78,9 @@ class Line {
     const size_t end = std::min(rest_.find_first_of(",} \t"), rest_.size());
     const Text word = rest_.substr(0, end);
     rest_.remove_prefix(end);
-    std::optional<int64_t>* wanted = key == "step"     ? &step
-                                     : key == "stream" ? &stream
-                                     : key == "budget" ? &budget
+    std::optional<int64_t>* wanted = key == "step"     ? &fields_.step
+                                     : key == "stream" ? &fields_.stream
+                                     : key == "budget" ? &fields_.budget
                                                        : nullptr;
     if (word == "null") {
       if (wanted != nullptr) *wanted = kNull;
@@ -100,6 +104,7 @@ class Line {
   }
 
   Text rest_;
+  Fields fields_;
 };
 
 Error refused(const std::string& name, int64_t line, const std::string& what) {
@@ -117,30 +122,32 @@ Result<std::vector<int32_t>> parse_schedule(Text text, const std::string& name) 
     Line line(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
-    if (!line.read() || !line.step || !line.stream || !line.budget || *line.step == kNull ||
-        *line.stream == kNull) {
+    const bool read = line.read();
+    const Fields& found = line.fields();
+    if (!read || !found.step || !found.stream || !found.budget || *found.step == kNull ||
+        *found.stream == kNull) {
       return refused(name, number,
                      "expected a line that --kv-trace wrote, with step, stream, budget");
     }
-    if (stream && *stream != *line.stream) {
+    if (stream && *stream != *found.stream) {
       return refused(name, number,
-                     "found stream " + std::to_string(*line.stream) + " after stream " +
+                     "found stream " + std::to_string(*found.stream) + " after stream " +
                          std::to_string(*stream) + "; a schedule is of one stream");
     }
-    if (last_step && *line.step <= *last_step) {
+    if (last_step && *found.step <= *last_step) {
       return refused(name, number,
-                     "found step " + std::to_string(*line.step) + " after step " +
+                     "found step " + std::to_string(*found.step) + " after step " +
                          std::to_string(*last_step) + "; a schedule is of one run");
     }
-    stream = line.stream;
-    last_step = line.step;
-    if (*line.budget == kNull) continue;
-    if (*line.budget > std::numeric_limits<int32_t>::max()) {
+    stream = found.stream;
+    last_step = found.step;
+    if (*found.budget == kNull) continue;
+    if (*found.budget > std::numeric_limits<int32_t>::max()) {
       return refused(
           name, number,
-          "found budget " + std::to_string(*line.budget) + ", expected at most 2147483647 tokens");
+          "found budget " + std::to_string(*found.budget) + ", expected at most 2147483647 tokens");
     }
-    budgets.push_back(static_cast<int32_t>(*line.budget));
+    budgets.push_back(static_cast<int32_t>(*found.budget));
   }
   return budgets;
 }
