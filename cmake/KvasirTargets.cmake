@@ -33,9 +33,9 @@ function(kvasir_executable name)
 endfunction()
 
 # kvasir_test(name LABEL fast|slow SOURCES ... DEPENDS ... [TIMEOUT s]): a GoogleTest program; each
-# of its tests is one ctest entry named "name.Suite.Case".
+# of its tests is one ctest entry named "name.Suite.Case". With FILTER only those that match are.
 function(kvasir_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;FILTER" "SOURCES;DEPENDS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -43,6 +43,6 @@ function(kvasir_test name)
   include(GoogleTest)
   kvasir_executable(${name} SOURCES ${ARG_SOURCES} DEPENDS ${ARG_DEPENDS} GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 TEST_FILTER "${ARG_FILTER}"
                        PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()

@@ -1,5 +1,6 @@
-// The contract of a policy, for each registered one: whatever its ranker thinks, the budget holds,
-// what must stay stays, and neither chunks of a prompt nor threads change what is kept.
+// The contract of a policy, for each registered one with each registered format: whatever its ranker
+// thinks, the budget holds, what must stay stays, and neither chunks of a prompt nor threads change
+// what is kept.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 
 #include "cache/test_model.h"
 #include "cache/trace.h"
+#include "format/row_codec.h"
 
 namespace {
 std::atomic<int64_t> n_allocations{0};
@@ -36,23 +38,26 @@ using testing::TinyShape;
 constexpr int32_t kPrompt = 130;
 constexpr int32_t kDecoded = 40;  // more than a window of observed queries
 constexpr int32_t kBudget = 96;
+constexpr int32_t kRecent = 12;  // of budget and prompt a good part is demoted
 constexpr int32_t kChunks[] = {1, 7, 64, 512};
 
 // MHA, GQA of 3, 4, 7 and 8 query heads, MQA; each head_dim once.
 const TinyShape kShapes[] = {{4, 4, 64},   {6, 2, 80},   {8, 2, 96},
                              {14, 2, 100}, {16, 2, 128}, {8, 1, 256}};
-const std::string kFormats[] = {"f16"};
-
 struct Setting {
   std::string policy, format;
 };
 
-std::vector<Setting> settings() {
-  std::vector<Setting> all;
+// Every policy in f16, and every format under none and conf; or all the other pairs.
+std::vector<Setting> settings(bool others) {
+  std::vector<Setting> some;
   for (const auto policy : policy_names()) {
-    for (const auto& format : kFormats) all.push_back({std::string(policy), format});
+    for (const RowFormat& format : row_formats()) {
+      const bool main = format.name == "f16" || policy == "none" || policy == "conf";
+      if (main != others) some.push_back({std::string(policy), std::string(format.name)});
+    }
   }
-  return all;
+  return some;
 }
 
 std::string name_of(const ::testing::TestParamInfo<Setting>& info) {
@@ -66,6 +71,8 @@ CacheOptions options_of(const Setting& setting) {
   CacheOptions options;
   options.policy = setting.policy;
   if (options.evicts()) options.params.budget = kBudget;
+  options.format = setting.format;
+  if (options.demotes()) options.recent = kRecent;
   return options;
 }
 
@@ -187,7 +194,8 @@ TEST_P(Contract, SteadyStateAllocatesNothing) {
   EXPECT_EQ(allocated, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, Contract, ::testing::ValuesIn(settings()), name_of);
+INSTANTIATE_TEST_SUITE_P(Policies, Contract, ::testing::ValuesIn(settings(false)), name_of);
+INSTANTIATE_TEST_SUITE_P(Pairs, Contract, ::testing::ValuesIn(settings(true)), name_of);
 
 // --kv-heads reaches every policy that looks at attention.
 TEST(Heads, MaxIsNotMean) {

@@ -1,6 +1,7 @@
 #include "format/channel_codec.h"
 
-#include <vector>
+#include <array>
+#include <cassert>
 
 #include "format/quantize.h"
 #include "kernels/kernels.h"
@@ -26,12 +27,13 @@ void ChannelCodec::encode(int32_t head_dim, const float* rows, ptrdiff_t row_str
   const auto width = static_cast<size_t>(head_dim);
   const bool has_zero = packing_.has_zero();
   const int32_t max_code = (1 << packing_.bits) - 1;
-  std::vector<Range> ranges(width);
+  assert(head_dim <= kMaxHeadDim);
+  std::array<Range, kMaxHeadDim> ranges;
   for (int32_t r = 0; r < block_rows_; ++r) {
     const float* const row = rows + r * row_stride;
     for (size_t d = 0; d < width; ++d) ranges[d].add(admitted(row[d]));
   }
-  std::vector<Steps> steps(width);
+  std::array<Steps, kMaxHeadDim> steps;
   for (size_t d = 0; d < width; ++d) {
     const auto [low, high] = ranges[d];
     steps[d] = has_zero ? steps_between(low, high, max_code)
@@ -39,7 +41,7 @@ void ChannelCodec::encode(int32_t head_dim, const float* rows, ptrdiff_t row_str
     put_half(shared + 2 * d, steps[d].step);
     if (has_zero) put_half(shared + 2 * (width + d), steps[d].zero);
   }
-  std::vector<uint8_t> chosen(width);
+  std::array<uint8_t, kMaxHeadDim> chosen;
   for (int32_t r = 0; r < block_rows_; ++r) {
     const float* const row = rows + r * row_stride;
     for (size_t d = 0; d < width; ++d) {

@@ -1,7 +1,8 @@
 #include "format/group_codec.h"
 
+#include <algorithm>
+#include <array>
 #include <cassert>
-#include <vector>
 
 #include "format/quantize.h"
 #include "kernels/kernels.h"
@@ -73,7 +74,8 @@ void choose_codes(const Packing& packing, const Steps& steps, const float* row, 
 
 void encode_groups(const Packing& packing, int32_t head_dim, const float* row, std::byte* codes) {
   assert(packing.has_groups());
-  std::vector<uint8_t> chosen(static_cast<size_t>(head_dim));
+  assert(head_dim <= kMaxHeadDim);
+  std::array<uint8_t, kMaxHeadDim> chosen;
   std::byte* scale = codes;
   for (int32_t g = 0; g < packing.n_groups(head_dim); ++g) {
     const Group group = group_at(packing, head_dim, g);
@@ -87,8 +89,9 @@ void encode_groups(const Packing& packing, int32_t head_dim, const float* row, s
 
 void GroupCodec::encode(int32_t head_dim, const float* rows, ptrdiff_t /*row_stride*/,
                         std::byte* codes, std::byte* /*shared*/) const {
-  std::vector<float> row(rows, rows + head_dim);
-  for (float& x : row) x = admitted(x);
+  assert(head_dim <= kMaxHeadDim);
+  std::array<float, kMaxHeadDim> row;
+  std::transform(rows, rows + head_dim, row.begin(), admitted);
   encode_groups(packing_, head_dim, row.data(), codes);
 }
 

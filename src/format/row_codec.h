@@ -26,7 +26,8 @@ class RowCodec {
   /// Rows of a block: a power of two, 1 to kMaxBlockRows.
   virtual int32_t block_rows() const = 0;
 
-  /// Bytes of one row that are its own: codes and what only they need. Any head_dim from 1 on.
+  /// Bytes of one row that are its own: codes and what only they need. Any head_dim from 1 to
+  /// kMaxHeadDim, here and below.
   virtual size_t row_bytes(int32_t head_dim) const = 0;
 
   /// Bytes that the rows of a block share; 0 where each row stands for itself.
