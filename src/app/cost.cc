@@ -29,10 +29,9 @@ Cost cost_of(const ModelInfo& model, const BudgetRule* budget, const CacheOption
   Cost cost;
   cost.tokens = tokens;
   // Layers as the cache with a budget counts them.
-  const auto n_layers = static_cast<int32_t>(
-      std::count_if(model.layers.begin(), model.layers.end(), [](const LayerGeometry& layer) {
-        return layer.n_kv_heads > 0 && layer.window == 0;
-      }));
+  const auto n_layers = static_cast<int32_t>(std::count_if(
+      model.layers.begin(), model.layers.end(),
+      [](const LayerGeometry& layer) { return layer.n_kv_heads > 0 && layer.window == 0; }));
   int32_t index = 0;
   const bool streams = options.prefill == PrefillMode::kStream && budget != nullptr;
   for (int32_t il = 0; il < model.n_layers(); ++il) {
