@@ -81,9 +81,9 @@ void BlockTable::keep(int32_t first, std::span<const int32_t> survivors, int32_t
 }
 
 void BlockTable::clear() {
-  blocks_ = {};
-  pool_ = {};
-  free_ = {};
+  blocks_ = std::vector<Block>();  // gives the memory back, which {} does not
+  pool_ = std::vector<std::byte>();
+  free_ = std::vector<int32_t>();
 }
 
 size_t BlockTable::bytes() const {

@@ -237,21 +237,6 @@ void LayerCache::keep(int32_t first, std::span<const int32_t> survivors) {
   if (n_slots_ == 0) identity_ = true;
 }
 
-void LayerCache::clear() {
-  rows_.clear();
-  if (cold_ != nullptr) cold_->clear();
-  n_head_ = 0;
-  n_slots_ = 0;
-  n_fresh_ = 0;
-  first_pending_ = 0;
-  restored_ = false;
-  identity_ = true;
-  cells_ = {};
-  positions_ = {};
-  state_ = {};
-  ring_.clear();
-}
-
 bool LayerCache::reshape(const LayerGeometry& geometry, const KvKernels& kernels,
                          PageArena& arena) {
   assert(placement_ == Placement::kByCell);

@@ -90,9 +90,6 @@ class LayerCache {
   /// where the order is another.
   [[nodiscard]] bool restore_row(int32_t cell, bool is_k, const uint16_t* row);
 
-  /// Forgets every token.
-  void clear();
-
   /// By cell: cuts rows into other heads of the same width. False when memory is out.
   [[nodiscard]] bool reshape(const LayerGeometry& geometry, const KvKernels& kernels,
                              PageArena& arena);
