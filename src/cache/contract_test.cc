@@ -231,7 +231,7 @@ TEST(PyramidKv, LayersReallyDiffer) {
   EXPECT_GT(sum, 4U * 58U);
 }
 
-// A budget that nothing reaches changes no bit of the answer.
+// A budget that nothing reaches, and a window that holds all, change no bit of the answer.
 TEST(Conf, BudgetBeyondTheContextIsNone) {
   const TinyModel model({6, 2, 64}, kPrompt + kDecoded + 1);
   SerialFor serial;
@@ -239,6 +239,8 @@ TEST(Conf, BudgetBeyondTheContextIsNone) {
   CacheOptions options;
   options.policy = "conf";
   options.params.high = options.params.low = 1000;
+  options.format = "int8-channel";
+  options.recent = 1000;
   TinyRun conf(model, options, serial);
   for (TinyRun* run : {&none, &conf}) read_prompt(*run, 64);
   for (int32_t step = 0; step < kDecoded; ++step) {

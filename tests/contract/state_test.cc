@@ -50,6 +50,7 @@ class State : public ::testing::TestWithParam<Setting> {
     ASSERT_TRUE(path) << path.error();
     auto model = load_model(path.value(), device::register_device());
     ASSERT_TRUE(model) << model.error();
+    model_ = model.value();
     SessionParams params;
     params.n_ctx = 1024;
     params.n_sequences = 3;
@@ -90,6 +91,7 @@ class State : public ::testing::TestWithParam<Setting> {
               bytes.size());
   }
 
+  std::shared_ptr<llama_model> model_;
   std::unique_ptr<Session> session_;
   std::vector<llama_token> tokens_;
 };
@@ -146,6 +148,49 @@ TEST_P(State, GoesOnAfterTheLastTokensWereReplaced) {
   const bool evicts = std::string(GetParam().flags).find("--kv-policy") != std::string::npos;
   EXPECT_LE(largest_difference(seen, expected), evicts ? 5 : GetParam().max_difference);
   EXPECT_GT(largest_difference(seen, logits_after(0, kNext + 1, 100)), 1);
+}
+
+// Eight sequences in one batch, each with its own text, confidence and budget, answer as alone.
+TEST_P(State, EightSequencesAnswerAsAlone) {
+  constexpr int32_t kSequences = 8;
+  constexpr int32_t kRead = 200;
+  constexpr int32_t kSteps = 24;
+  SessionParams params;
+  params.n_ctx = 512;
+  params.n_sequences = kSequences;
+  auto together = Session::open(model_, params);
+  ASSERT_TRUE(together) << together.error();
+  const auto token = [&](int32_t sequence, int32_t i) {
+    return tokens_[static_cast<size_t>(sequence * 20 + i)];
+  };
+  const auto read = [&](Session& session, int32_t text, llama_seq_id sequence) {
+    std::vector<llama_token> prompt;
+    for (int32_t i = 0; i < kRead; ++i) prompt.push_back(token(text, i));
+    ASSERT_TRUE(session.decode(prompt, 0, Outputs::kLast, sequence));
+  };
+  for (int32_t s = 0; s < kSequences; ++s) read(together.value(), s, s);
+  for (int32_t step = 0; step < kSteps; ++step) {
+    std::vector<BatchToken> batch;
+    for (int32_t s = 0; s < kSequences; ++s) {
+      batch.push_back({token(s, kRead + step), kRead + step, s, true});
+    }
+    ASSERT_TRUE(together.value().decode(batch));
+  }
+  for (int32_t s = 0; s < kSequences; s += 3) {
+    SessionParams one = params;
+    one.n_sequences = 1;
+    auto alone = Session::open(model_, one);
+    ASSERT_TRUE(alone) << alone.error();
+    read(alone.value(), s, 0);
+    for (int32_t step = 0; step < kSteps; ++step) {
+      const llama_token next = token(s, kRead + step);
+      ASSERT_TRUE(alone.value().decode(std::span(&next, 1), kRead + step, Outputs::kLast));
+    }
+    const auto a = together.value().logits(s);
+    const auto b = alone.value().logits();
+    // Matrix products of eight rows round differently from those of one.
+    EXPECT_LE(largest_difference({a.begin(), a.end()}, {b.begin(), b.end()}), 0.15) << s;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, State, ::testing::ValuesIn(kSettings),
