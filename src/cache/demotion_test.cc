@@ -274,6 +274,39 @@ TEST_P(Demotion, WorksUnderAnEvictingPolicy) {
   EXPECT_GT(context.layer().n_cold(), 100);
 }
 
+// Positions that are slots: rows of every tier read queries that are rotated by what was evicted
+// behind them.
+TEST_P(Demotion, PositionsInTheCacheReachEveryTier) {
+  CacheOptions options = with_format(GetParam(), 32);
+  options.policy = "random";  // leaves many holes
+  options.params.budget = 300;
+  options.positions = PositionMode::kCache;
+  OneLayer context(kShapes[0], options);
+  RopeSpec rope;
+  for (int32_t i = 0; i < 32; ++i) rope.frequencies.push_back(std::pow(10000.0, -i / 32.0));
+  context.cache().set_rope(0, rope);
+  context.step(0, 500);
+  context.end();
+  context.step(500, 1);
+  ASSERT_GT(context.layer().n_cold(), 100);
+  // Keys as they would be, had they been rotated for their slots.
+  Sequence turned = context.stored();
+  const auto positions = context.layer().positions();
+  const auto newest = static_cast<int32_t>(positions.size()) - 1;
+  Rotator rotator(rope);
+  std::vector<float> row(64);
+  for (int32_t slot = 0; slot <= newest; ++slot) {
+    const int32_t delta = slot - positions[static_cast<size_t>(slot)] + 500 - newest;
+    for (int32_t head = 0; head < 2; ++head) {
+      float* k = turned.k.data() + (ptrdiff_t{slot} * 2 + head) * 64;
+      rotator.apply(rotator.prepare(delta), k, 64, row.data());
+      std::copy(row.begin(), row.end(), k);
+    }
+  }
+  EXPECT_LT(context.error_of_last(500, turned), 4e-3);
+  EXPECT_GT(context.error_of_last(500, context.stored()), 4e-2);
+}
+
 TEST_P(Demotion, ACopyHoldsTheSameRows) {
   CacheConfig config;
   config.n_streams = 2;
