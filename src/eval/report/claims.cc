@@ -22,16 +22,6 @@ constexpr double kNear = 0.9;  // of a published ratio
 
 Verdict verdict_of(bool holds) { return holds ? Verdict::kReproduced : Verdict::kNotReproduced; }
 
-const Json* first_of_kind(Results results, std::string_view kind) {
-  const Json* first = nullptr;
-  for (const Json& result : results) {
-    if (kind_of(result) != kind) continue;
-    if (result.contains("methods")) return &result;
-    if (first == nullptr) first = &result;
-  }
-  return first;
-}
-
 std::string signed_percent(double ratio) {
   const double percent = 100 * (ratio - 1);
   std::string text = percent < 0 ? "" : "+";

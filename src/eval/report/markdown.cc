@@ -19,13 +19,6 @@ using Results = std::span<const Json>;
 
 const char* const kNone = "–";
 
-const Json* first_of(Results results, std::string_view kind) {
-  for (const Json& result : results) {
-    if (kind_of(result) == kind) return &result;
-  }
-  return nullptr;
-}
-
 // "0.154 [0.132, 0.178]", the interval only where the result has one.
 std::string kl_cell(const Json& kl, double floor) {
   const double mean = kl.at("mean");
@@ -152,9 +145,8 @@ std::string context_text(const Json& result) {
 }
 
 std::string main_section(Results results, const Json*& fidelity, const Json*& needle) {
-  fidelity = main_fidelity(results);
-  if (fidelity == nullptr) fidelity = first_of(results, "fidelity");
-  needle = first_of(results, "needle");
+  fidelity = first_of_kind(results, "fidelity");
+  needle = first_of_kind(results, "needle");
   std::string text = "## Main table\n\n";
   if (fidelity == nullptr) return text.append("No fidelity result is among these files.\n");
   text.append(context_text(*fidelity)).append("\n");

@@ -1,5 +1,7 @@
 #include "eval/report/method_view.h"
 
+#include <vector>
+
 #include "eval/report/numbers.h"
 #include "eval/report/result_view.h"
 
@@ -64,11 +66,19 @@ std::string paper_name(const Method& method) {
   return "";
 }
 
-const Json* main_fidelity(std::span<const Json> results) {
+const Json* first_of_kind(std::span<const Json> results, std::string_view kind) {
+  const Json* first = nullptr;
   for (const Json& result : results) {
-    if (kind_of(result) == "fidelity" && result.contains("methods")) return &result;
+    if (kind_of(result) != kind) continue;
+    if (result.contains("methods")) return &result;
+    if (first == nullptr) first = &result;
   }
-  return nullptr;
+  return first;
+}
+
+const Json* main_fidelity(std::span<const Json> results) {
+  const Json* first = first_of_kind(results, "fidelity");
+  return first != nullptr && first->contains("methods") ? first : nullptr;
 }
 
 std::string source_text(const Json& result) {

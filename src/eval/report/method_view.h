@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace kvasir::eval {
 
@@ -30,6 +30,9 @@ const nlohmann::ordered_json* find_set(const nlohmann::ordered_json& result, con
 /// What the papers call a method: "StreamingLLM", "CONF-KV-L"; "" for what has no name there.
 std::string paper_name(const Method& method);
 
+/// The first result of this kind with --methods, else the first of this kind, else null.
+const nlohmann::ordered_json* first_of_kind(std::span<const nlohmann::ordered_json> results,
+                                            std::string_view kind);
 /// The first fidelity result of --methods, or null.
 const nlohmann::ordered_json* main_fidelity(std::span<const nlohmann::ordered_json> results);
 

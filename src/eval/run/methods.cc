@@ -15,6 +15,7 @@ namespace kvasir::eval {
 namespace {
 
 constexpr int32_t kMostTokens = 1 << 24;
+constexpr int32_t kMostSteps = 1 << 14;    // that are reckoned for a mean
 constexpr Pyramid kPaperPyramid{0.5, 96};  // CONF-KV-L's
 
 std::string meta_text(const llama_model* model, const std::string& key) {
@@ -32,18 +33,25 @@ int32_t meta_number(const llama_model* model, const std::string& key, int32_t mi
   return value > 0 ? static_cast<int32_t>(value) : missing;
 }
 
-// Tokens that a layer keeps after a step the model is sure of, mean over the layers.
+// Tokens that a layer keeps when the model is sure at each step, mean over the layers and over
+// `budget` steps: a policy that gives up many tokens at once holds less than its budget.
 double sure_tokens(const Policy& policy, int32_t budget, const RowGeometry& geometry) {
   Confidence sure;
   sure.c = 1;
   sure.p1 = 1;
   sure.valid = true;
-  const StepState step{true, &sure, 0, kMostTokens};
+  const int32_t steps = std::min(2 * std::max(budget, 1), kMostSteps);
   double sum = 0;
   for (int32_t layer = 0; layer < geometry.n_layers; ++layer) {
-    sum += policy.budget->tokens(step, {layer, geometry.n_layers, budget + 1});
+    int32_t live = kMostTokens;  // a long prompt
+    for (int32_t step = 0; step < 2 * steps; ++step) {
+      const StepState state{true, &sure, step, kMostTokens};
+      live = std::min(live, policy.budget->tokens(state, {layer, geometry.n_layers, live}));
+      if (step >= steps) sum += live;
+      ++live;
+    }
   }
-  return sum / geometry.n_layers;
+  return sum / geometry.n_layers / steps;
 }
 
 bool is_f16(const RowFormat& format) { return format.k == nullptr && format.v == nullptr; }
@@ -66,7 +74,8 @@ Result<void> fit_budget(CacheOptions& options, const RowGeometry& geometry, doub
   auto wanted = tokens_within(options, geometry, bytes);
   if (!wanted) return Error{wanted.error()};
   int32_t budget = wanted.value();
-  // A policy that keeps less than its budget (half of it when sure, less in deep layers) gets more.
+  // A policy that keeps less than its budget (half of it when sure, or after it has given up many
+  // tokens at once) gets more.
   for (int round = 0; round < 4; ++round) {
     options.params.budget = budget;
     auto policy = policy_of(options);
@@ -183,7 +192,7 @@ Result<double> layer_bytes(const CacheOptions& options, const RowGeometry& geome
     const double waiting = (codecs.unit() - 1) / 2.0;  // rows until a block is full, mean
     f16 = std::min(tokens, policy.value().sinks + options.recent + waiting);
   }
-  const double metadata = 2 * sizeof(int32_t) + static_cast<size_t>(n_state) * sizeof(float);
+  const double metadata = 2.0 * sizeof(int32_t) + double{sizeof(float)} * n_state;
   return f16 * row(nullptr, nullptr) + (tokens - f16) * row(codecs.k, codecs.v) + tokens * metadata;
 }
 

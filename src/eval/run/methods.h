@@ -39,9 +39,10 @@ Result<double> layer_bytes(const CacheOptions& options, const RowGeometry& geome
 ///   each format but f16 with policy `window`, called as it is registered;
 ///   CONF-KV+INT8 ("conf, int8-channel") and CONF-KV-L (the same budget with a pyramid, so fewer
 ///   bytes: that is the paper's claim).
-/// A policy's budget is chosen so that a sure step keeps that many tokens, mean over the layers:
-/// conf gets --kv-budget 2 N, which is N when sure and 2 N when unsure. Few steps in a row are
-/// unsure, so what it holds stays within a token or two of N (docs/evaluation.md).
+/// A policy's budget is chosen so that it keeps that many tokens, mean over layers and steps, if
+/// every step is sure: conf gets --kv-budget 2 N, which is N when sure and 2 N when unsure, and as
+/// few steps in a row are unsure, what it holds stays near N; scissorhands, which gives up half of
+/// its tokens at once, gets a third more (docs/evaluation.md).
 /// Fails with one line that names the setting, as validate() does.
 Result<std::vector<Setting>> method_settings(int32_t n, const RowGeometry& geometry,
                                              const CacheOptions& base);

