@@ -78,6 +78,19 @@ TEST(Methods, AllTakeTheSameBytes) {
   }
 }
 
+// Reckoned by hand from the sizes of rows: 768 bytes of f16 and 8 of metadata a token.
+TEST(Methods, BudgetsAreThoseOfTheRowSizes) {
+  const auto settings = methods();
+  const double bytes = kTokens * 776.0;
+  // conf remembers one float of a token.
+  EXPECT_NEAR(kept(find(settings, "conf")->options), bytes / 780, 1);
+  // int8: 34 bytes for 32 values; 147.5 tokens as f16: 4 sinks, 128 recent ones, and half of the
+  // 31 that may wait until 32 are encoded at once.
+  const double row = 6 * 68;
+  EXPECT_NEAR(find(settings, "int8")->options.params.budget,
+              (bytes - 147.5 * (768 - row)) / (row + 8), 1);
+}
+
 TEST(Methods, CompressedRowsMakeRoomForMoreTokens) {
   const auto settings = methods();
   const auto budget = [&](const char* name) { return find(settings, name)->options.params.budget; };
