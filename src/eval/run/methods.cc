@@ -73,7 +73,8 @@ Result<int32_t> tokens_within(const CacheOptions& options, const RowGeometry& ge
 Result<void> fit_budget(CacheOptions& options, const RowGeometry& geometry, double bytes) {
   auto wanted = tokens_within(options, geometry, bytes);
   if (!wanted) return Error{wanted.error()};
-  int32_t budget = wanted.value();
+  // Tried from above: what is enough for a policy may be refused while it is too small.
+  int32_t budget = 2 * wanted.value();
   // A policy that keeps less than its budget (half of it when sure, or after it has given up many
   // tokens at once) gets more.
   for (int round = 0; round < 4; ++round) {
@@ -82,7 +83,7 @@ Result<void> fit_budget(CacheOptions& options, const RowGeometry& geometry, doub
     if (!policy) return Error{policy.error()};
     const double kept = sure_tokens(policy.value(), budget, geometry);
     if (kept < 1 || kept >= kMostTokens) break;
-    budget = static_cast<int32_t>(std::lround(budget * wanted.value() / kept));
+    budget = static_cast<int32_t>(std::lround(budget * (wanted.value() / kept)));
   }
   options.params.budget = budget;
   return {};

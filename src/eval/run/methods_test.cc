@@ -114,6 +114,12 @@ TEST(Methods, ConfHoldsTheTokensOfASureStep) {
   EXPECT_LT(kept(pyramid->options), kept(whole->options));
 }
 
+TEST(Methods, ASmallBudgetIsEnoughWhereEveryPolicyHasRoom) {
+  const auto settings = methods(64);  // conf wants 37 when sure, so 74 in all
+  ASSERT_NE(find(settings, "conf"), nullptr);
+  EXPECT_NEAR(kept(find(settings, "conf")->options), 63, 1);
+}
+
 TEST(Formats, EachIsThereWithEveryTokenKept) {
   auto settings = format_settings({});
   ASSERT_TRUE(settings) << settings.error();
