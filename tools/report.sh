@@ -17,7 +17,7 @@ make_folder "$out"
 pass=estimate
 
 # evaluate NAME MINUTES ARGUMENTS...: kvasir eval ARGUMENTS, its table beside its result. MINUTES is
-# what it took on 2 quiet cores.
+# what it takes on 2 quiet cores, about.
 evaluate() {
   local name=$1 minutes=$2
   shift 2
@@ -34,8 +34,8 @@ evaluate() {
 
 # --- The main table: every policy and format with the bytes of 256 f16 tokens a layer
 main_table() {
-  evaluate fidelity 20 fidelity -m smollm2-f16 --text bible --tokens 2048 --prefix 1024 --methods 256
-  evaluate needle 32 needle -m smollm2-q4_0 --length 1024 --depth 5,15,25,35,45,55,65,75,85,95 --samples 2 \
+  evaluate fidelity 10 fidelity -m smollm2-f16 --text bible --tokens 2048 --prefix 1024 --methods 256
+  evaluate needle 16 needle -m smollm2-q4_0 --length 1024 --depth 5,15,25,35,45,55,65,75,85,95 --samples 2 \
     --methods 256
   evaluate premise 2 premise -m smollm2-f16 --text bible --tokens 2048 --prefix 512 --every 4
   # Formats with every token kept.

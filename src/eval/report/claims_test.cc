@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "eval/report/method_view.h"
 #include "eval/report/test_results.h"
 
 namespace kvasir::eval {
@@ -21,6 +22,15 @@ Claim find(const std::vector<Claim>& claims, const std::string& part) {
 
 Claim judged(const std::vector<Json>& results, const std::string& part) {
   return find(judge_claims(results), part);
+}
+
+TEST(Claims, MethodsHaveTheNamesOfThePapers) {
+  EXPECT_EQ(paper_name(method_of("--kv-policy streaming --kv-budget 9")), "StreamingLLM");
+  EXPECT_EQ(paper_name(method_of("--kv-policy=tova")), "TOVA");
+  EXPECT_EQ(paper_name(method_of("--kv-policy none")), "full");
+  EXPECT_EQ(paper_name(method_of("--kv-policy conf --kv-format int8-channel")), "CONF-KV+INT8");
+  EXPECT_EQ(paper_name(method_of("--kv-policy conf --kv-format int4")), "");
+  EXPECT_EQ(paper_name(method_of("--kv-policy window --kv-format nf4")), "");
 }
 
 TEST(Claims, WithoutAResultEachSaysSo) {

@@ -138,8 +138,8 @@ std::string context_text(const Json& result) {
     text.append(count_text(result.at("methods").get<double>()));
     text.append(
         " f16 tokens a layer, rows and what is kept of each token counted; CONF-KV-L has "
-        "the budget of CONF-KV+INT8 and so fewer. MiB are measured and hold workspace, "
-        "too. Sorted by KL.");
+        "the budget of CONF-KV+INT8 and so fewer. MiB are measured: workspace and pages that are "
+        "not full are in them, too. Sorted by KL.");
   }
   return text.append("\n");
 }
@@ -256,12 +256,15 @@ std::string losses_of(const Json& result) {
 
 std::string losses_section(Results results) {
   std::string text = "\n## Where CONF-KV loses\n";
+  bool nowhere = true;
   for (const Json& result : results) {
     const std::string lines = losses_of(result);
     if (lines.empty()) continue;
+    nowhere = false;
     text.append("\n### ").append(kind_of(result)).append(": ");
     text.append(escape_markdown(source_text(result))).append("\n").append(lines);
   }
+  if (nowhere) text.append("\nNowhere, by the rules below.\n");
   text.append("\n").append(escape_markdown(loss_rules()));
   return text.append(" The page beside the result files has the losses of all settings.\n");
 }

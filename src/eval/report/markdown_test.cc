@@ -91,6 +91,7 @@ TEST(Markdown, WhereConfLosesIsSaid) {
       << text;
   EXPECT_TRUE(has(text, "- conf: KL 0.9 at ")) << "more than twice another's";
   EXPECT_FALSE(has(text, "- window-128 in needle")) << "other policies' losses are on the page";
+  EXPECT_TRUE(has(page({premise_result()}), "Nowhere, by the rules below."));
   Json sure = premise_result();
   sure["correlations"][0]["high"] = 0.1;
   EXPECT_TRUE(has(page({sure}), "- confidence at temperature 1: Pearson"));
