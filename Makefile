@@ -20,10 +20,10 @@ lint: ## clang-format and clang-tidy on all files
 demo: build ## what Kvasir does, on the default model
 	@tools/demo.sh
 
-report: build ## the evaluation of the default model: main tables and one page (a quarter of an hour)
+report: build ## the evaluation of the default model: the main table, docs/results.md and one page (within an hour)
 	@tools/report.sh
 
-report-full: build ## the same with sweeps, RULER, the agent and a second model (hours)
+report-full: build ## the same with sweeps, formats alone, RULER, the agent and a second model (many hours; goes on where it stopped)
 	@tools/report.sh full
 
 bench: build ## the micro-benchmarks, one JSON line a case

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "eval/report/compare.h"
+#include "eval/report/markdown.h"
 #include "eval/report/published.h"
 #include "eval/report/report.h"
 #include "eval/report/results.h"
@@ -49,6 +50,38 @@ Result<std::vector<Json>> read_all(const std::vector<std::string>& paths) {
   return results;
 }
 
+// Writes `text` beside `path` and renames it, so that a file is whole or as it was.
+Result<void> write_text(const std::string& path, const std::string& text) {
+  const std::string fresh = path + ".new";
+  std::ofstream out(fresh, std::ios::binary);
+  out << text;
+  out.close();
+  std::error_code failed;
+  if (out) std::filesystem::rename(fresh, path, failed);
+  if (out && !failed) return {};
+  const std::string reason = failed ? failed.message() : std::strerror(errno);
+  std::error_code ignored;
+  std::filesystem::remove(fresh, ignored);
+  return Error{"cannot write " + path + ": " + reason};
+}
+
+// Only a page that was written by the same command is replaced.
+Result<void> write_markdown(const std::string& path, std::span<const Json> results,
+                            const std::vector<std::string>& names) {
+  auto text = to_markdown(results, names);
+  if (!text) return Error{text.error()};
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) {
+    std::ifstream in(path, std::ios::binary);
+    std::string first;
+    std::getline(in, first);
+    if (first != kMarkdownMark) {
+      return Error{path + " exists and was not written by this command; name another file"};
+    }
+  }
+  return write_text(path, text.value());
+}
+
 }  // namespace
 
 Result<void> write_page(const std::string& path, std::span<const Json> results,
@@ -62,27 +95,32 @@ Result<void> write_page(const std::string& path, std::span<const Json> results,
   if (std::filesystem::exists(path, ignored)) {
     return Error{path + " exists and is not overwritten; name another file or remove it"};
   }
-  const std::string fresh = path + ".new";
-  std::ofstream out(fresh, std::ios::binary);
-  out << page.value();
-  out.close();
-  std::error_code failed;
-  if (out) std::filesystem::rename(fresh, path, failed);
-  if (out && !failed) return {};
-  const std::string reason = failed ? failed.message() : std::strerror(errno);
-  std::filesystem::remove(fresh, ignored);
-  return Error{"cannot write " + path + ": " + reason};
+  return write_text(path, page.value());
 }
 
 int report_command(const std::vector<std::string>& args) {
-  CLI::App app("One page with plots from the results of kvasir eval", "kvasir eval report");
+  CLI::App app("Results of kvasir eval for people: a page with plots, tables as Markdown, or both",
+               "kvasir eval report");
   std::vector<std::string> files;
   std::string html;
+  std::string markdown;
   app.add_option("FILE", files, "results, as --json wrote them")->required();
-  app.add_option("--html", html, "the page to write")->required();
+  app.add_option("--html", html, "the page with plots to write");
+  app.add_option("--markdown", markdown,
+                 "the main table, what CONF-KV loses and the published claims; replaces its own "
+                 "kind only");
   if (auto code = parse(app, "report", args)) return *code;
+  if (html.empty() && markdown.empty()) {
+    return complain("report", "nothing to write: give --html FILE, --markdown FILE or both",
+                    kUsage);
+  }
   auto results = read_all(files);
   if (!results) return complain("report", results.error(), kUsage);
+  if (!markdown.empty()) {
+    auto written = write_markdown(markdown, results.value(), files);
+    if (!written) return complain("report", written.error(), kFailed);
+  }
+  if (html.empty()) return 0;
   auto written = write_page(html, results.value(), files);
   if (!written) return complain("report", written.error(), kFailed);
   return 0;

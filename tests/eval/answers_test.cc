@@ -125,19 +125,32 @@ TEST_F(Answers, PremiseHidesWhatItSays) {
   plan.every = 5;
   SessionParams params;
   params.n_threads = 1;
+  std::vector<PremisePoint> points;
+  const auto run = [&](int32_t n_done) {
+    points.clear();
+    auto done = run_premise(model_, params, plan, n_done, [&](const PremisePoint& point) {
+      points.push_back(point);
+      return Result<void>{};
+    });
+    EXPECT_TRUE(done) << done.error();
+  };
   const auto mean_kl = [&](int32_t hidden) {
     plan.hidden = hidden;
-    auto points = run_premise(model_, params, plan, [] {});
-    EXPECT_TRUE(points) << points.error();
-    EXPECT_EQ(points.value().size(), 4U);
+    run(0);
+    EXPECT_EQ(points.size(), 4U);
     double sum = 0;
-    for (const auto& point : points.value()) sum += point.kl;
+    for (const auto& point : points) sum += point.kl;
     return sum / 4;
   };
   EXPECT_EQ(mean_kl(0), 0) << "a copy of the stream is the stream";
   const double some = mean_kl(20), most = mean_kl(190);
   EXPECT_GT(some, 0.05);
   EXPECT_GT(most, some);
+  const auto whole = points;
+  run(2);
+  ASSERT_EQ(points.size(), 2U) << "goes on behind the second";
+  EXPECT_EQ(points[0].position, whole[2].position);
+  EXPECT_NEAR(points[0].kl, whole[2].kl, 0.02 * whole[2].kl) << "only rounding differs";
 }
 
 }  // namespace

@@ -61,24 +61,28 @@ class Program(unittest.TestCase):
         self.assertIn("window", compared)
         self.refused("exists and is not overwritten", *NEEDLE, "--json", "n.json")
 
-    def test_goes_on_after_an_interruption(self):
-        command = [ARGS.kvasir, "eval", *NEEDLE, "--json", "n.json"]
-        process = subprocess.Popen(command, cwd=self.folder, stderr=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL)
+    def interrupted(self, least, *args):
+        """Runs a command into n.json, kills it once `least` lines are written, and returns them."""
+        process = subprocess.Popen([ARGS.kvasir, "eval", *args, "--json", "n.json"], cwd=self.folder,
+                                   stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         partial = self.path("n.json.partial")
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline and process.poll() is None:
             if os.path.exists(partial):
                 with open(partial, "rb") as file:
-                    if file.read().count(b"\n") >= 2:
+                    if file.read().count(b"\n") >= least:
                         break
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
         process.wait()
         with open(partial, "rb") as file:
             before = file.read().splitlines()
-        self.assertGreaterEqual(len(before), 2)
+        self.assertGreaterEqual(len(before), least)
         self.assertFalse(os.path.exists(self.path("n.json")))
+        return before
+
+    def test_goes_on_after_an_interruption(self):
+        before = self.interrupted(2, *NEEDLE)
         self.refused("belongs to another run", *NEEDLE, "--question-first", "--json", "n.json")
         self.refused("belongs to another run", *NEEDLE, "--kind", "word", "--json", "n.json")
         self.ok(*NEEDLE, "--json", "n.json")
@@ -86,7 +90,7 @@ class Program(unittest.TestCase):
         self.assertEqual(len(result["samples"]), 4)
         first = json.loads(before[1])["entry"][0]
         self.assertIn(first, result["samples"], "what was done is kept, its seconds too")
-        self.assertFalse(os.path.exists(partial))
+        self.assertFalse(os.path.exists(self.path("n.json.partial")))
 
     def test_a_question_counts_once(self):
         data = os.path.join(ARGS.samples, "aime.jsonl")
@@ -147,6 +151,49 @@ class Program(unittest.TestCase):
                 "--every", "4", "--json", "p.json", "--html", "p.html")
         signals = [c["signal"] for c in self.load("p.json")["correlations"]]
         self.assertEqual(signals[:4], ["c", "entropy", "p1", "margin"])
+
+    def test_premise_goes_on_after_an_interruption(self):
+        command = ["premise", "-t", "1", "--tokens", "200", "--prefix", "40", "--hidden", "20",
+                   "--every", "2"]
+        before = self.interrupted(4, *command)
+        self.refused("belongs to another run", *command, "--tau", "0.5", "--json", "n.json")
+        self.ok(*command, "--json", "n.json")
+        points = self.load("n.json")["points"]
+        self.assertEqual([p["position"] for p in points], list(range(40, 200, 2)))
+        for line, point in zip(before[1:4], points):
+            self.assertEqual(json.loads(line)["entry"]["kl"], point["kl"], "not measured again")
+        self.ok(*command, "--json", "whole.json")
+        for one, other in zip(points, self.load("whole.json")["points"]):
+            self.assertAlmostEqual(one["kl"], other["kl"], delta=0.01 + 0.05 * other["kl"])
+
+    def test_methods_are_every_policy_and_format(self):
+        self.ok("fidelity", "-t", "1", "--tokens", "230", "--prefix", "220", "--methods", "64",
+                "--kv-recent", "16", "--json", "m.json")
+        result = self.load("m.json")
+        names = [s["name"] for s in result["settings"]]
+        self.assertEqual(names[0], "full")
+        self.assertTrue({"window", "conf", "h2o", "int8-channel", "nf4"} <= set(names))
+        self.assertGreaterEqual(len(names), 28)
+        self.assertEqual([s["name"] for s in result["sets"]], names[1:])
+        self.assertEqual(result["methods"], 64)
+        sets = {s["name"]: s for s in result["sets"]}
+        self.assertGreater(sets["kivi4"]["kv"]["live_mean"], sets["window"]["kv"]["live_mean"])
+        self.assertAlmostEqual(sets["conf"]["kv"]["live_mean"], 63, delta=8)
+        self.assertGreater(result["reference"]["step_ms"]["total"]["p50"], 0)
+        self.ok("report", "m.json", "--markdown", "m.md", "--html", "m.html")
+        with open(self.path("m.md"), encoding="utf-8") as file:
+            page = file.read()
+        for name in names:
+            self.assertIn(f"\n| {name} |", page)
+        self.assertIn("| window | sliding |", page)
+        self.ok("report", "m.json", "--markdown", "m.md")
+        with open(self.path("mine.md"), "w", encoding="utf-8") as file:
+            file.write("mine\n")
+        self.refused("was not written by this command", "report", "m.json", "--markdown", "mine.md",
+                     code=1)
+        self.refused("nothing to write", "report", "m.json")
+        self.refused("--methods 4, setting '", "needle", "--methods", "4")
+        self.refused("has a setting named 'int8'", "fidelity", "--formats", "--methods", "300")
 
     def test_what_is_wrong_is_named(self):
         self.refused("unknown kind 'nonsense'", "nonsense")

@@ -22,6 +22,7 @@ import report_samples  # noqa: E402
 # Kinds of figures by kind of result, with the least number of marks (lines, rectangles, symbols).
 EXPECTED = {
     "fidelity": {"memory": 7, "position": 100, "sawtooth": 3000, "confidence": 15, "step_time": 30},
+    "methods": {"memory": 54, "position": 200, "confidence": 15, "step_time": 150},
     "needle": {"memory": 4, "scores": 10, "needle": 25, "length": 20},
     "ruler": {"memory": 5, "scores": 60, "length": 12},
     "kvretrieval": {"memory": 5, "scores": 12, "length": 18},

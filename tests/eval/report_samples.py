@@ -80,6 +80,37 @@ def fidelity(steps=3000):
     return result
 
 
+METHODS = ["window", "conf", "conf+", "streaming", "h2o", "scissorhands", "snapkv", "pyramidkv", "tova", "keydiff", "knorm",
+           "random", "recency", "attention"]
+FORMATS = ["int8", "int8-channel", "kivi4", "kivi2", "int4", "nf4", "k8v4", "k5v4", "k4v4", "k4v2", "k3v2"]
+
+
+def methods(steps=200):
+    """The many settings of --methods, all of about the same size."""
+    rng = random.Random(5)
+    settings = [FULL] + [{"name": p, "flags": f"--kv-policy {p} --kv-budget 256"} for p in METHODS]
+    settings += [{"name": f, "flags": f"--kv-policy window --kv-budget 400 --kv-format {f}"} for f in FORMATS]
+    settings += [{"name": "conf, int8-channel", "flags": "--kv-policy conf --kv-budget 640 --kv-format int8-channel"},
+                 {"name": "conf, int8-channel, pyramid",
+                  "flags": "--kv-policy conf --kv-budget 640 --kv-format int8-channel --kv-pyramid 0.5,96"}]
+    result = head("fidelity", settings)
+    result["methods"] = 256
+    result["text"] = {"name": "kjv", "tokens": 1024 + steps, "prefix": 1024}
+    result["floor"] = {"kl": 2e-5}
+    result["sets"] = []
+    for setting in settings[1:]:
+        one = fidelity_set({"name": "window-256", "flags": setting["flags"]}, rng, steps)
+        one["name"] = setting["name"]
+        kl = 0.08 * math.exp(rng.gauss(0, 0.5))
+        one["kl"] = {"mean": kl, "low": kl * 0.85, "high": kl * 1.18, "median": kl / 3, "p99": kl * 9, "exact": True}
+        one["ppl_ratio"] = {"mean": 1 + kl, "low": 1 + kl * 0.8, "high": 1 + kl * 1.2}
+        one["kv"]["bytes_mean"] = 7.5e6 * (1 + rng.gauss(0, 0.08))
+        result["sets"].append(one)
+    result["reference"] = {"name": "full", "ppl": 10.9, "tokens": steps, "bytes_end": 1224 * 32768,
+                           "step_ms": {"total": times(24)}}
+    return result
+
+
 class Asked:
     """Samples, scores and flips of one result, question by question."""
 
@@ -230,4 +261,4 @@ def premise():
     return result
 
 
-ALL = {f.__name__: f for f in (fidelity, needle, ruler, kvretrieval, manyshot, dataset, agent, premise)}
+ALL = {f.__name__: f for f in (fidelity, methods, needle, ruler, kvretrieval, manyshot, dataset, agent, premise)}

@@ -137,7 +137,7 @@ class AgentJob {
     frame_ = std::move(frame.value());
     if (flags_.most_tokens == 0) flags_.most_tokens = llama_model_n_ctx_train(model_.get());
     if (flags_.player == "endpoint") {
-      if (command_.settings().size() > 1) {
+      if (command_.compares()) {
         return Error{"--player endpoint: the cache is the server's; give it the --kv-* flags"};
       }
       auto player = EndpointPlayer::make(flags_.endpoint);

@@ -16,6 +16,10 @@ double ms_between(int64_t before, int64_t after) {
   return static_cast<double>(after - before) / 1e6;
 }
 
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
 // Calls visit(row, logits) for each distribution to compare; `step(row)` just before its decode.
 template <typename Before, typename Visit>
 Result<void> stream(Session& session, const FidelityPlan& plan, Before before, Visit visit) {
@@ -45,11 +49,13 @@ void split_time(const KvCounts& before, const KvCounts& after, FidelityStep& ste
 }  // namespace
 
 Result<WholeRows> collect_rows(Session& session, const FidelityPlan& plan, const OnRow& on_row,
-                               const OnStep& on_step) {
+                               const OnStep& on_step, std::vector<double>* step_ms) {
   WholeRows rows(session.n_vocab());
+  Clock::time_point start;
   auto done = stream(
-      session, plan, [](int32_t) {},
+      session, plan, [&](int32_t) { start = Clock::now(); },
       [&](int32_t row, std::span<const float> logits) {
+        if (step_ms != nullptr) step_ms->push_back(ms_since(start));
         rows.add(logits, plan.tokens[static_cast<size_t>(plan.prefix) + static_cast<size_t>(row)]);
         if (on_row) on_row(logits);
         on_step();
@@ -69,7 +75,7 @@ Result<FidelityRun> run_fidelity(KvSession& kv, const FidelityPlan& plan,
       kv.session(), plan, [&](int32_t) { start = Clock::now(); },
       [&](int32_t row, std::span<const float> logits) {
         FidelityStep step;
-        step.ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+        step.ms = ms_since(start);
         step.position = plan.prefix - 1 + row;
         const KvCounts after = kv.counts();
         if (row > 0) split_time(before, after, step);

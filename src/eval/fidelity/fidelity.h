@@ -47,8 +47,9 @@ using OnStep = std::function<void()>;
 /// Reads the prefix, and gives the row that follows it to `on_row`.
 /// The reference's rows: row i is the distribution after token prefix + i - 1, compared with token
 /// prefix + i. Fails with one line.
+/// @param step_ms  where the wall time of each step goes; may be null
 Result<WholeRows> collect_rows(Session& session, const FidelityPlan& plan, const OnRow& on_row,
-                               const OnStep& on_step);
+                               const OnStep& on_step, std::vector<double>* step_ms = nullptr);
 
 /// Runs a setting against the reference. Fails with one line.
 Result<FidelityRun> run_fidelity(KvSession& kv, const FidelityPlan& plan,

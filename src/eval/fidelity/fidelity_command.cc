@@ -38,9 +38,10 @@ int fidelity_command(const std::vector<std::string>& args) {
   FidelityFlags flags;
   add_flags(command.app(), flags);
   if (auto code = command.parse(args)) return *code;
-  if (command.settings().size() < 2) {
+  if (!command.compares()) {
     return command.complain(
-        "no setting to compare: give --kv-* flags or --set \"NAME: --kv-policy window --kv-budget "
+        "no setting to compare: give --methods N, --kv-* flags or --set \"NAME: --kv-policy window "
+        "--kv-budget "
         "256\"",
         kUsage);
   }

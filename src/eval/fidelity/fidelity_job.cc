@@ -124,7 +124,17 @@ Result<FidelityJob::ReferenceSession> FidelityJob::open_reference() {
   return reference;
 }
 
-Result<void> FidelityJob::find_reference(Progress& progress) {
+// Kept as an entry of the run, since a run that goes on may not need the reference again.
+Result<void> FidelityJob::note_reference(const WholeRows& rows, const std::vector<double>& step_ms,
+                                         RunFile& file) const {
+  const std::string& name = command_.settings().front().name;
+  if (file.find(name) != nullptr) return {};
+  double seconds = 0;
+  for (const double ms : step_ms) seconds += ms / 1000;
+  return file.add(name, fidelity_reference(name, rows, step_ms, bytes_full_), seconds);
+}
+
+Result<void> FidelityJob::find_reference(RunFile& file, Progress& progress) {
   const bool stored = !flags_.reference.empty() && std::filesystem::exists(flags_.reference);
   if (stored) {
     auto read = read_top_rows(flags_.reference, reference_identity());
@@ -153,11 +163,15 @@ Result<void> FidelityJob::find_reference(Progress& progress) {
                  " are allowed; use fewer tokens or a longer --prefix"};
   }
   const bool dumped = !flags_.dump.empty();
+  std::vector<double> step_ms;
   auto rows = with_dump(dumped, dumped ? dump_of("full") : Error{""}, [&](const OnRow& on_row) {
-    return collect_rows(session, plan_, on_row, [&] { progress.advance(1, "the reference"); });
+    return collect_rows(
+        session, plan_, on_row, [&] { progress.advance(1, "the reference"); }, &step_ms);
   });
   if (!rows) return Error{"the reference: " + rows.error()};
   bytes_full_ = opened.value().bytes();
+  auto noted = note_reference(rows.value(), step_ms, file);
+  if (!noted) return noted;
   if (!flags_.reference.empty()) {
     auto top = top_rows(rows.value(), std::min(flags_.top_k, session.n_vocab()));
     top.bytes_full = bytes_full_;
@@ -200,7 +214,7 @@ Result<void> FidelityJob::run(RunFile& file) {
   }
   if (open.empty()) return {};
   Progress progress(static_cast<double>(plan_.n_rows()) * static_cast<double>(open.size() + 1));
-  auto found = find_reference(progress);
+  auto found = find_reference(file, progress);
   if (!found) return found;
   if (!flags_.dump.empty()) {
     auto next = NpyWriter::create(flags_.dump + "/next_tokens.npy", "<i4", plan_.n_rows(), 0);
@@ -219,8 +233,8 @@ Result<void> FidelityJob::run(RunFile& file) {
 
 Json FidelityJob::sets(const RunFile& file) const {
   Json sets = Json::array();
-  for (const Setting& setting : command_.settings()) {
-    const Json* set = file.find(setting.name);
+  for (size_t i = 1; i < command_.settings().size(); ++i) {
+    const Json* set = file.find(command_.settings()[i].name);
     if (set != nullptr) sets.push_back(*set);
   }
   return sets;
@@ -235,6 +249,8 @@ Json FidelityJob::result(const RunFile& file, double seconds) const {
                    {"tokens", floor_.tokens},
                    {"text", floor_.text}};
   json["protocol"] = {{"against", flags_.against}};
+  const Json* reference = file.find(command_.settings().front().name);
+  if (reference != nullptr) json["reference"] = *reference;
   json["sets"] = sets(file);
   if (json["sets"].size() == 1) {
     for (const char* field : {"kl", "same_top", "ppl", "tokens", "kv", "curve"}) {

@@ -49,7 +49,9 @@ class FidelityJob {
     int64_t bytes() const { return kv != nullptr ? kv->counts().bytes : 0; }
   };
   Result<ReferenceSession> open_reference();
-  Result<void> find_reference(Progress& progress);
+  Result<void> find_reference(RunFile& file, Progress& progress);
+  Result<void> note_reference(const WholeRows& rows, const std::vector<double>& step_ms,
+                              RunFile& file) const;
   Result<void> run_one(const Setting& setting, RunFile& file, Progress& progress);
   Result<NpyWriter> dump_of(const std::string& name) const;
   Result<void> check_dump_names() const;

@@ -20,8 +20,13 @@ Json confidence_json(std::span<const double> values, double tau);
 Json fidelity_set(const Setting& setting, const FidelityPlan& plan, const FidelityRun& run,
                   bool exact, int64_t bytes_full);
 
-/// The sets as lines of at most 100 columns, each KL beside the model's floor; a KL below twice
-/// the floor reads "<= floor", none at all 0.
+/// What the schema says of `reference`.
+Json fidelity_reference(const std::string& name, const WholeRows& rows,
+                        std::span<const double> step_ms, int64_t bytes_full);
+
+/// The sets as lines of at most 112 columns, each KL beside the model's floor; a KL below twice
+/// the floor reads "<= floor", none at all 0. The ranges are 95 % intervals; those behind the
+/// perplexity are of its ratio to the reference's.
 std::string fidelity_table(const Json& sets, double floor);
 
 }  // namespace kvasir::eval

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kQuantile = 1.959963984540054;  // of the normal distribution at 97.5 %
 constexpr size_t kDraws = 2000;
+constexpr size_t kBlock = 32;          // longest run of values that are drawn together
 constexpr size_t kTail = kDraws / 40;  // draws outside the interval, on each side
 
 double mean(std::span<const double> values) {
@@ -48,6 +49,27 @@ Interval bootstrap_interval(std::span<const double> scores, uint64_t seed) {
   }
   std::sort(means.begin(), means.end());
   return {mean(scores), means[kTail], means[kDraws - 1 - kTail]};
+}
+
+Interval block_bootstrap_interval(std::span<const double> values, uint64_t seed) {
+  assert(!values.empty() && values.size() < uint64_t{1} << 32U);
+  const size_t n = values.size();
+  const size_t block = std::clamp<size_t>(n / 16, 1, kBlock);
+  // sums[i]: of the first i values of two rounds, so that a run may go past the end.
+  std::vector<double> sums(n + block + 1);
+  for (size_t i = 0; i < n + block; ++i) sums[i + 1] = sums[i] + values[i % n];
+  std::mt19937_64 random(seed);
+  std::vector<double> means(kDraws);
+  for (double& drawn : means) {
+    double sum = 0;
+    for (size_t taken = 0; taken < n; taken += block) {
+      const size_t first = below(n, random);
+      sum += sums[first + std::min(block, n - taken)] - sums[first];
+    }
+    drawn = sum / static_cast<double>(n);
+  }
+  std::sort(means.begin(), means.end());
+  return {mean(values), means[kTail], means[kDraws - 1 - kTail]};
 }
 
 Interval mean_interval(std::span<const double> scores, uint64_t seed) {

@@ -22,6 +22,12 @@ Interval wilson_interval(int64_t right, int64_t count);
 /// drawn with replacement. Requires: scores is not empty and shorter than 2^32.
 Interval bootstrap_interval(std::span<const double> scores, uint64_t seed);
 
+/// The same for values that are not independent of their neighbours, such as those of a text read
+/// token by token: each of the 2,000 means is of runs of consecutive values drawn with replacement
+/// (circular block bootstrap), of 32 values, or of a sixteenth of all where that is fewer.
+/// Requires: values is not empty and shorter than 2^32.
+Interval block_bootstrap_interval(std::span<const double> values, uint64_t seed);
+
 /// Wilson's interval if every score is 0 or 1, else the bootstrap's. Requires: scores is not empty.
 Interval mean_interval(std::span<const double> scores, uint64_t seed);
 

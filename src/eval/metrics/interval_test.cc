@@ -67,6 +67,57 @@ TEST(Bootstrap, IsTheSameOnEveryMachine) {
   EXPECT_NEAR(interval.high, 0.75, 1e-12);
 }
 
+// Values of an autoregression with coefficient 0.8 around 5: the mean of n of them has the standard
+// error 1 / (1 - 0.8) / sqrt(n).
+std::vector<double> chain(size_t n, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto uniform = [&] { return static_cast<double>(random() >> 11U) * 0x1p-53; };
+  std::vector<double> values(n);
+  double x = 0;
+  for (double& value : values) {
+    double noise = -6;  // twelve uniform numbers less six: mean 0, variance 1
+    for (int i = 0; i < 12; ++i) noise += uniform();
+    x = 0.8 * x + noise;
+    value = 5 + x;
+  }
+  return values;
+}
+
+TEST(BlockBootstrap, IsAsWideAsNeighboursThatAreAlikeAskFor) {
+  constexpr size_t kValues = 4096;
+  const auto values = chain(kValues, 3);
+  const Interval blocks = block_bootstrap_interval(values, 1);
+  const double width = 2 * 1.96 * 5 / std::sqrt(static_cast<double>(kValues));
+  // A little less than all of it: a run of 32 cuts what its ends have in common with the next.
+  EXPECT_GT(blocks.high - blocks.low, 0.75 * width);
+  EXPECT_LT(blocks.high - blocks.low, 1.15 * width);
+  const Interval single = bootstrap_interval(values, 1);
+  EXPECT_LT(single.high - single.low, 0.5 * width) << "single values know nothing of neighbours";
+}
+
+TEST(BlockBootstrap, CoversTheMeanAsOftenAsItSays) {
+  int covered = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const Interval interval = block_bootstrap_interval(chain(1024, seed), seed);
+    covered += interval.low <= 5 && 5 <= interval.high ? 1 : 0;
+  }
+  EXPECT_GE(covered, 174);  // of 200; 95 % are 190, and runs of 32 cost a few
+  EXPECT_LE(covered, 200);
+}
+
+TEST(BlockBootstrap, FewValuesAndEqualOnes) {
+  const Interval one = block_bootstrap_interval(std::vector<double>{0.5}, 1);
+  EXPECT_EQ(one.mean, 0.5);
+  EXPECT_EQ(one.low, 0.5);
+  EXPECT_EQ(one.high, 0.5);
+  const Interval equal = block_bootstrap_interval(std::vector<double>(100, 0.25), 1);
+  EXPECT_EQ(equal.low, 0.25);
+  EXPECT_EQ(equal.high, 0.25);
+  const auto values = chain(100, 1);
+  EXPECT_EQ(block_bootstrap_interval(values, 7).low, block_bootstrap_interval(values, 7).low);
+  EXPECT_NE(block_bootstrap_interval(values, 7).low, block_bootstrap_interval(values, 8).low);
+}
+
 TEST(MeanInterval, TakesWilsonForZerosAndOnes) {
   const Interval right = mean_interval(std::vector<double>{1, 1, 1, 1, 0, 1, 1, 1, 1, 0}, 1);
   EXPECT_DOUBLE_EQ(right.low, wilson_interval(8, 10).low);

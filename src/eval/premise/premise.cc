@@ -34,8 +34,9 @@ class Streams {
  public:
   Streams(KvSession& kv, const PremisePlan& plan) : kv_(kv), plan_(plan) {}
 
-  Result<void> fill() {
-    return kv_.session().fill(tokens().first(static_cast<size_t>(plan_.prefix)), 0);
+  // Gives the first `n` tokens to the first stream, as a prompt.
+  Result<void> fill(int32_t n) {
+    return kv_.session().fill(tokens().first(static_cast<size_t>(n)), 0);
   }
 
   // Gives the token at `position` to the first stream.
@@ -93,10 +94,10 @@ int32_t PremisePlan::n_points() const {
   return (steps + every - 1) / every;
 }
 
-Result<std::vector<PremisePoint>> run_premise(std::shared_ptr<llama_model> model,
-                                              const SessionParams& params, const PremisePlan& plan,
-                                              const std::function<void()>& on_point) {
+Result<void> run_premise(std::shared_ptr<llama_model> model, const SessionParams& params,
+                         const PremisePlan& plan, int32_t n_done, const OnPoint& on_point) {
   assert(plan.every >= 1 && plan.hidden >= 0 && plan.prefix >= plan.hidden);
+  assert(n_done >= 0 && n_done < plan.n_points());
   // A policy that could drop tokens and has room for all: rows lie by arrival, so some can be
   // hidden.
   CacheOptions options;
@@ -108,20 +109,18 @@ Result<std::vector<PremisePoint>> run_premise(std::shared_ptr<llama_model> model
   auto kv = KvSession::open(std::move(model), options, own);
   if (!kv) return Error{kv.error()};
   Streams streams(kv.value(), plan);
-  auto done = streams.fill();
-  std::vector<PremisePoint> points;
-  for (int32_t i = plan.prefix; done && i < static_cast<int32_t>(plan.tokens.size()); ++i) {
+  const int32_t first = plan.position(n_done);
+  auto done = streams.fill(first);
+  for (int32_t i = first; done && i < static_cast<int32_t>(plan.tokens.size()); ++i) {
     if ((i - plan.prefix) % plan.every != 0) {
       done = streams.step(i);
       continue;
     }
     auto point = streams.measure(i);
     if (!point) return Error{point.error()};
-    points.push_back(std::move(point.value()));
-    on_point();
+    done = on_point(point.value());
   }
-  if (!done) return Error{done.error()};
-  return points;
+  return done;
 }
 
 }  // namespace kvasir::eval

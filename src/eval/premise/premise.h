@@ -22,6 +22,8 @@ struct PremisePlan {
   int32_t hidden = 256;
   std::vector<double> temperatures = {1};  ///< at which c is taken too; 0: the limit, c = 1
   int32_t n_points() const;
+  /// Position of the point with this index.
+  int32_t position(int32_t point) const { return prefix + point * every; }
 };
 
 struct PremisePoint {
@@ -31,9 +33,13 @@ struct PremisePoint {
   std::vector<double> c_at;  ///< [temperatures]
 };
 
-/// Measures every `every`-th step. `model` was loaded onto the device. Fails with one line.
-Result<std::vector<PremisePoint>> run_premise(std::shared_ptr<llama_model> model,
-                                              const SessionParams& params, const PremisePlan& plan,
-                                              const std::function<void()>& on_point);
+/// Takes each point as it is measured; a failure ends the run with it.
+using OnPoint = std::function<Result<void>(const PremisePoint& point)>;
+
+/// Measures every `every`-th step but the first `n_done` of them, whose text is then read as part
+/// of the prompt. `model` was loaded onto the device. Fails with one line.
+/// Requires: 0 <= n_done < plan.n_points().
+Result<void> run_premise(std::shared_ptr<llama_model> model, const SessionParams& params,
+                         const PremisePlan& plan, int32_t n_done, const OnPoint& on_point);
 
 }  // namespace kvasir::eval

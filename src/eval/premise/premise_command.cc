@@ -1,12 +1,14 @@
 #include "eval/premise/premise_command.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 
 #include "eval/fidelity/fidelity_json.h"
 #include "eval/premise/correlation.h"
 #include "eval/premise/premise.h"
+#include "eval/premise/premise_entries.h"
 #include "eval/progress.h"
 #include "eval/run/eval_command.h"
 #include "eval/text.h"
@@ -57,6 +59,22 @@ std::vector<double> column(const std::vector<PremisePoint>& points, Get get) {
 Json number_or_null(double x) {
   if (std::isfinite(x)) return x;
   return nullptr;
+}
+
+// Measures what the file does not hold yet; each point becomes an entry of its own.
+Result<void> measure_points(const std::shared_ptr<llama_model>& model, const SessionParams& params,
+                            const PremisePlan& plan, RunFile& file) {
+  const auto n_done = static_cast<int32_t>(points_of(file, plan).size());
+  if (n_done == plan.n_points()) return {};
+  Progress progress(plan.n_points() - n_done);
+  auto last = std::chrono::steady_clock::now();
+  return run_premise(model, params, plan, n_done, [&](const PremisePoint& point) -> Result<void> {
+    const auto now = std::chrono::steady_clock::now();
+    const std::chrono::duration<double> taken = now - last;
+    last = now;
+    progress.advance(1, "hiding tokens");
+    return add_point(file, point, taken.count());
+  });
 }
 
 Json correlation_json(const std::string& signal, double temperature, std::span<const double> values,
@@ -164,7 +182,7 @@ int premise_command(const std::vector<std::string>& args) {
   Flags flags;
   add_flags(command.app(), flags);
   if (auto code = command.parse(args)) return *code;
-  if (command.settings().size() > 1) {
+  if (command.compares()) {
     return command.complain("no --kv-* flags here: the full cache is looked at", kUsage);
   }
   auto model = command.load();
@@ -172,20 +190,16 @@ int premise_command(const std::vector<std::string>& args) {
   auto plan = plan_of(flags, llama_model_get_vocab(model.value().get()));
   if (!plan) return command.complain(plan.error(), kUsage);
   Json identity = command.identity();
-  identity["plan"] = {flags.text, flags.tokens, flags.prefix, flags.every, flags.hidden, flags.tau};
-  std::vector<PremisePoint> points;
-  const auto measure = [&](RunFile& /*file*/) -> Result<void> {
-    Progress progress(plan.value().n_points());
-    auto found = run_premise(model.value(), command.session_params(0), plan.value(),
-                             [&] { progress.advance(1, "hiding tokens"); });
-    if (!found) return Error{found.error()};
-    points = std::move(found.value());
-    return {};
+  identity["plan"] = {flags.text,   flags.tokens, flags.prefix,      flags.every,
+                      flags.hidden, flags.tau,    flags.temperatures};
+  const auto points = [&](const RunFile& file) { return points_of(file, plan.value()); };
+  const auto measure = [&](RunFile& file) {
+    return measure_points(model.value(), command.session_params(0), plan.value(), file);
   };
   return command.carry_out(
       identity, measure,
-      [&](const RunFile& /*file*/, double seconds) {
-        return result_of(command, flags, points, seconds);
+      [&](const RunFile& file, double seconds) {
+        return result_of(command, flags, points(file), seconds);
       },
       print);
 }

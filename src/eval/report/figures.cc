@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "eval/report/method_view.h"
 #include "eval/report/numbers.h"
 #include "eval/report/result_view.h"
 
@@ -13,6 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kMib = 1048576;
+constexpr size_t kMany = 12;    // settings from which lines by position cannot be told apart
+constexpr size_t kNearest = 6;  // of these, those with the least KL are shown
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// The names in the order of the file: they give every figure the same colours.
@@ -36,6 +39,19 @@ std::string memory_title(const std::vector<MemoryPoint>& points, const MemoryPoi
          " at " + mib_text(best.bytes) + " of " + mib_text(full.bytes) + " MiB";
 }
 
+std::string memory_note(bool is_kl, bool many) {
+  std::string note = many ? "A line for each setting, the nearest to the full cache above, its MiB "
+                            "at the right. "
+                          : "Each mark is a setting; a line joins the settings of one policy. ";
+  if (!many) note.append(is_kl ? "Lower" : "Higher").append(" and further left is better. ");
+  note.append(is_kl
+                  ? "Bytes are means over the steps; the full cache's are those at the end. Below "
+                    "the dashed floor, stock llama.cpp differs from itself by as much."
+                  : "Bytes after compression, mean over the questions.");
+  return note.append(is_kl ? " Bars are 95 % intervals."
+                           : " Bars are 95 % intervals (with one task).");
+}
+
 void add_memory(const Json& result, std::vector<Figure>& figures) {
   const auto points = memory_points(result);
   const auto full = reference_point(result);
@@ -43,18 +59,12 @@ void add_memory(const Json& result, std::vector<Figure>& figures) {
   const bool is_kl = kind_of(result) == "fidelity";
   const double floor = is_kl ? result.at("floor").at("kl").get<double>() : 0;
   Figure figure{"memory", memory_title(points, *full, is_kl, floor), "", false, {}};
-  figure.note = is_kl
-                    ? "Each mark is a setting; a line joins the settings of one policy. Lower and "
-                      "further left is better. Bytes are means over the steps; the full cache's "
-                      "are those at the end. Below the dashed floor, stock llama.cpp differs "
-                      "from itself by as much."
-                    : "Each mark is a setting; a line joins the settings of one policy. Higher "
-                      "and further left is better. Bytes after compression, mean over the "
-                      "questions; bars are 95 % intervals (with one task).";
+  figure.note = memory_note(is_kl, points.size() > kMany);
   Json values = Json::array();
   for (const MemoryPoint& point : points) {
     values.push_back({{"setting", point.setting},
                       {"policy", policy_of(result, point.setting)},
+                      {"format", method_of(flags_of(result, point.setting)).format},
                       {"mib", point.bytes / kMib},
                       {"quality", point.quality},
                       {"low", point.low ? Json(*point.low) : Json()},
@@ -68,11 +78,23 @@ void add_memory(const Json& result, std::vector<Figure>& figures) {
   figures.push_back(std::move(figure));
 }
 
+// With many settings: the nearest ones and those of CONF-KV.
+bool has_line(const Json& result, const Json& set) {
+  if (result.at("sets").size() <= kMany) return true;
+  if (method_of(words_text(set.at("kv").at("flags"))).policy == "conf") return true;
+  size_t nearer = 0;
+  for (const Json& other : result.at("sets")) {
+    nearer += other.at("kl").at("mean") < set.at("kl").at("mean") ? 1 : 0;
+  }
+  return nearer < kNearest;
+}
+
 void add_position(const Json& result, std::vector<Figure>& figures) {
   Json points = Json::array();
   double worst = -kInfinity;
   std::string worst_text;
   for (const Json& set : result.at("sets")) {
+    if (!has_line(result, set)) continue;
     for (const Json& bin : set.at("curve")) {
       if (bin.at("kl").is_null()) continue;
       const double kl = bin.at("kl");
@@ -88,10 +110,14 @@ void add_position(const Json& result, std::vector<Figure>& figures) {
     }
   }
   if (points.empty()) return;
+  std::string note =
+      "Means over bins of positions, against the full cache; lower is better. Dashed: the floor.";
+  if (result.at("sets").size() > kMany) {
+    note.append(" Shown are CONF-KV's settings and the nearest ones.");
+  }
   figures.push_back({"position",
                      "KL by position: largest " + worst_text,
-                     "Means over bins of positions, against the full cache; lower is better. "
-                     "Dashed: the floor.",
+                     note,
                      false,
                      {{"points", points},
                       {"settings", names_of(result)},
@@ -128,6 +154,8 @@ void add_trace(const Json& result, std::vector<Figure>& figures) {
       steps.push_back({step.at("position"), live, step.at("c")});
     }
     const auto confidence = set.find("confidence");
+    // With many settings, only those whose budget moves.
+    if (result.at("sets").size() > kMany && least == most) continue;
     const bool has_tau = confidence != set.end() && confidence->is_object();
     figures.push_back({"sawtooth",
                        name + ": " + (least < most ? count_text(least) + " to " : std::string()) +
@@ -327,7 +355,7 @@ std::vector<Figure> make_figures(const Json& result) {
     add_trace(result, figures);
     for (const Json& set : result.at("sets")) {
       const auto confidence = set.find("confidence");
-      if (confidence != set.end() && confidence->is_object()) {
+      if (confidence != set.end() && confidence->is_object() && has_line(result, set)) {
         add_histogram(*confidence, set.at("name").get<std::string>(), figures);
       }
     }

@@ -4,6 +4,7 @@
 var figures = {};
 
 (function () {
+  var MANY = 12;  // settings from which a plot with their names beside the marks cannot be read
   var SHAPES = ['circle', 'square', 'triangle-up', 'diamond', 'cross', 'triangle-down'];
 
   function extent(values) {
@@ -23,7 +24,7 @@ var figures = {};
 
   function interval(row) {
     return row.low === null || row.high === null
-      ? '' : '\n95 % interval ' + row.low.toFixed(2) + ' to ' + row.high.toFixed(2);
+      ? '' : '\n95 % interval ' + short(row.low) + ' to ' + short(row.high);
   }
 
   // The reference is grey, the others have the palette's colours in the order of the file.
@@ -120,7 +121,72 @@ var figures = {};
     ];
   }
 
+  // Many settings, as --methods makes them: marks would hide one another, so each has a line of its
+  // own, the nearest to the full cache above, its size at the right.
+  function memoryList(data, look) {
+    var points = data.points.slice().sort(function (a, b) {
+      return data.kl ? a.quality - b.quality : b.quality - a.quality;
+    });
+    var spec = base(look, 22 * points.length);
+    var values = points.reduce(function (all, point) {
+      return all.concat([point.quality, point.low, point.high]);
+    }, []).filter(function (value) { return value > 0; });
+    // A floor far below would push all marks together at the right.
+    var hasFloor = data.kl && data.reference > 0 && data.reference > extent(values)[0] / 10;
+    var domain = data.kl ? logDomain(hasFloor ? values.concat([data.reference]) : values) : [0, 1];
+    var kinds = [['evicts, f16 rows', 0], ['a window, compressed rows', 1], ['evicts, compressed rows', 2]];
+    var kindOf = function (point) {
+      return point.format === 'f16' ? kinds[0][0] : kinds[point.policy === 'window' ? 1 : 2][0];
+    };
+    var least = data.kl ? domain[0] : 0;
+    spec.data = [{name: 'points', values: points.map(function (point) {
+      return Object.assign({}, point, {
+        kind: kindOf(point), x: Math.max(point.quality, least),
+        from: Math.max(point.low === null ? point.quality : point.low, least),
+        to: Math.max(point.high === null ? point.quality : point.high, least),
+        size: short(point.mib) + ' MiB',
+        tip: point.setting + '\n' + short(point.mib) + ' MiB\n' + (data.kl ? 'KL ' : 'score ') +
+          short(point.quality) + interval(point)
+      });
+    })}];
+    spec.scales = [
+      {name: 'x', type: data.kl ? 'log' : 'linear', range: 'width', domain: domain},
+      {name: 'y', type: 'band', range: 'height', domain: points.map(function (point) { return point.setting; })},
+      {name: 'colour', type: 'ordinal', domain: kinds.map(function (kind) { return kind[0]; }), range: look.palette},
+      {name: 'shape', type: 'ordinal', domain: kinds.map(function (kind) { return kind[0]; }), range: SHAPES}
+    ];
+    spec.axes = [
+      {orient: 'left', scale: 'y', labelColor: look.ink, labelLimit: look.width * 0.4, grid: true},
+      xAxis(data.kl ? 'KL to the full cache, nats (log scale)' : 'Score',
+            Object.assign({grid: true}, data.kl ? {values: logTicks(domain, 8), encode: plainLabels()} : {}))
+    ];
+    spec.legends = [legend(look, longestOf(kinds.map(function (kind) { return kind[0]; })),
+                           {fill: 'colour', shape: 'shape'}, 0.6)];
+    spec.marks = [
+      {type: 'rule', from: {data: 'points'}, encode: {enter: {
+        y: {scale: 'y', field: 'setting', band: 0.5}, x: {scale: 'x', field: 'from'}, x2: {scale: 'x', field: 'to'},
+        stroke: {scale: 'colour', field: 'kind'}, strokeWidth: {value: 2}
+      }}},
+      {type: 'symbol', from: {data: 'points'}, encode: {enter: {
+        y: {scale: 'y', field: 'setting', band: 0.5}, x: {scale: 'x', field: 'x'}, size: {value: 64},
+        fill: {scale: 'colour', field: 'kind'}, shape: {scale: 'shape', field: 'kind'}, tooltip: {field: 'tip'}
+      }}},
+      {type: 'text', from: {data: 'points'}, encode: {enter: {
+        y: {scale: 'y', field: 'setting', band: 0.5}, x: {signal: 'width + 6'}, baseline: {value: 'middle'},
+        text: {field: 'size'}, fill: {value: look.muted}
+      }}}
+    ];
+    if (!data.kl || hasFloor) {
+      spec.marks.push({type: 'rule', encode: {enter: {
+        x: {scale: 'x', value: data.reference}, y: {value: 0}, y2: {signal: 'height'},
+        stroke: {value: look.muted}, strokeDash: {value: [4, 3]}
+      }}});
+    }
+    return spec;
+  }
+
   figures.memory = function (data, look) {
+    if (data.points.length > MANY) return memoryList(data, look);
     var spec = base(look, look.narrow ? 280 : 360);
     var points = data.points.map(function (point) {
       return Object.assign({}, point, {
@@ -136,7 +202,11 @@ var figures = {};
     var qualities = points.map(function (point) { return point.quality; }).concat([data.reference]);
     var yDomain = data.kl ? logDomain(qualities) : [0, 1];
     var policies = distinct(points.map(function (point) { return point.policy; }));
-    points.forEach(function (point) { point.y = Math.max(point.quality, data.kl ? yDomain[0] : 0); });
+    points.forEach(function (point) {
+      var least = data.kl ? yDomain[0] : 0;
+      point.y = Math.max(point.quality, least);
+      if (point.low !== null) point.low = Math.max(point.low, least);
+    });
     spec.data = [{name: 'points', values: points, transform: [{type: 'collect', sort: {field: 'x'}}]}];
     spec.scales = [
       {name: 'x', type: isLog ? 'log' : 'linear', range: 'width',

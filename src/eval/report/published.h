@@ -8,7 +8,7 @@
 namespace kvasir::eval {
 
 /// Plain text for ReportOptions::not_reproduced, an empty line between paragraphs: what is in
-/// doubt from the papers' own numbers alone, then what `results` measured otherwise.
+/// doubt from the papers' own numbers alone, then what `results` measured otherwise (claims.h).
 std::string not_reproduced(std::span<const nlohmann::ordered_json> results);
 
 }  // namespace kvasir::eval

@@ -104,8 +104,11 @@ TEST(Report, LoadsNothing) {
 
 TEST(Report, PrintsKlUpToTwiceTheFloorAsTheFloor) {
   const std::string page = page_of({fidelity_result()});
-  EXPECT_TRUE(has(page, "<th scope=\"row\">conf-128</th><td class=\"number\">\u2264 floor</td>"));
-  EXPECT_TRUE(has(page, "<th scope=\"row\">window-128</th><td class=\"number\">0.2</td>"));
+  EXPECT_TRUE(has(page,
+                  "<th scope=\"row\">conf-128</th><td>CONF-KV (FP16)</td><td "
+                  "class=\"number\">\u2264 floor</td>"));
+  EXPECT_TRUE(
+      has(page, "<th scope=\"row\">window-128</th><td>sliding</td><td class=\"number\">0.2</td>"));
   Json result = fidelity_result();
   result["sets"][1]["kl"]["exact"] = false;
   EXPECT_TRUE(has(page_of({result}), "<td class=\"number\">\u2265 0.2</td>"));

@@ -158,6 +158,8 @@ std::vector<MemoryPoint> memory_points(const Json& result) {
       point.setting = set.at("name");
       point.bytes = set.at("kv").at("bytes_mean");
       point.quality = set.at("kl").at("mean");
+      if (set.at("kl").contains("low")) point.low = set.at("kl").at("low").get<double>();
+      if (set.at("kl").contains("high")) point.high = set.at("kl").at("high").get<double>();
       points.push_back(std::move(point));
     }
   } else if (has_scores(result)) {

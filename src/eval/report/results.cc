@@ -53,6 +53,7 @@ bool check_head(FieldCheck& check, const Json& result, Names& names) {
                      {"machine", Type::kObject},
                      {"began", Type::kText},
                      {"seconds", Type::kAmount},
+                     {"methods", Type::kCount, kOptional},
                      {"settings", Type::kArray}})) {
     return false;
   }
@@ -98,6 +99,8 @@ bool check_set(FieldCheck& check, const Json& set, const std::string& path) {
                {{"mean", Type::kNumber},
                 {"median", Type::kNumber},
                 {"p99", Type::kNumber},
+                {"low", Type::kNumber, kOptional},
+                {"high", Type::kNumber, kOptional},
                 {"exact", Type::kTruth}});
   check.object(set.at("kv"), path + ".kv",
                {{"flags", Type::kWords},
@@ -120,6 +123,10 @@ bool check_set(FieldCheck& check, const Json& set, const std::string& path) {
                  {"live", Type::kAmount},
                  {"bytes", Type::kAmount},
                  {"c", Type::kNumber, kOrNull}});
+  if (set.contains("ppl_ratio")) {
+    check.object(set.at("ppl_ratio"), path + ".ppl_ratio",
+                 {{"mean", Type::kAmount}, {"low", Type::kAmount}, {"high", Type::kAmount}});
+  }
   const auto confidence = set.find("confidence");
   if (confidence != set.end() && !confidence->is_null()) {
     check_confidence(check, *confidence, path + ".confidence");
@@ -133,11 +140,26 @@ bool check_set(FieldCheck& check, const Json& set, const std::string& path) {
   return check.ok();
 }
 
-void check_fidelity(FieldCheck& check, const Json& result, const Names& settings) {
-  if (!check.object(result, "",
-                    {{"text", Type::kObject}, {"floor", Type::kObject}, {"sets", Type::kArray}})) {
+void check_reference(FieldCheck& check, const Json& reference) {
+  if (!check.object(
+          reference, "reference",
+          {{"ppl", Type::kAmount}, {"bytes_end", Type::kAmount}, {"step_ms", Type::kObject}}) ||
+      !check.object(reference.at("step_ms"), "reference.step_ms", {{"total", Type::kObject}})) {
     return;
   }
+  check.object(reference.at("step_ms").at("total"), "reference.step_ms.total",
+               {{"p50", Type::kNumber}, {"p95", Type::kNumber}, {"mean", Type::kNumber}});
+}
+
+void check_fidelity(FieldCheck& check, const Json& result, const Names& settings) {
+  if (!check.object(result, "",
+                    {{"text", Type::kObject},
+                     {"floor", Type::kObject},
+                     {"reference", Type::kObject, kOptional},
+                     {"sets", Type::kArray}})) {
+    return;
+  }
+  if (result.contains("reference")) check_reference(check, result.at("reference"));
   check.object(result.at("text"), "text",
                {{"name", Type::kText}, {"tokens", Type::kCount}, {"prefix", Type::kCount}});
   check.object(result.at("floor"), "floor", {{"kl", Type::kAmount}});
@@ -147,6 +169,7 @@ void check_fidelity(FieldCheck& check, const Json& result, const Names& settings
                  {"same_top", Type::kShare},
                  {"ppl", Type::kAmount},
                  {"ppl_reference", Type::kAmount},
+                 {"ppl_ratio", Type::kObject, kOptional},
                  {"tokens", Type::kCount},
                  {"kv", Type::kObject},
                  {"curve", Type::kArray},

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "eval/report/html.h"
+#include "eval/report/method_view.h"
 #include "eval/report/numbers.h"
 #include "eval/report/result_view.h"
 
@@ -63,18 +64,31 @@ std::string shown_kl(double kl, double floor, bool exact) {
   return exact ? text : "\u2265 " + text;
 }
 
+/// "0.132 to 0.178"; nothing in results from before intervals.
+std::string range_text(const Json& of) {
+  if (!of.contains("low") || !of.contains("high")) return "";
+  return number_text(of.at("low")) + " to " + number_text(of.at("high"));
+}
+
+std::string ratio_text(const Json& set) {
+  const auto ratio = set.find("ppl_ratio");
+  return ratio == set.end() ? "" : range_text(*ratio);
+}
+
 std::string fidelity_table(const Json& result) {
   const double floor = result.at("floor").at("kl");
-  Table table({"setting", "#KL mean, nats", "#median", "#99 %", "#same top token", "#perplexity",
+  Table table({"setting", "in the papers", "#KL mean, nats", "#95 %", "#median", "#99 %",
+               "#same top token", "#perplexity", "#of the full cache's, 95 %",
                "#perplexity, full cache", "#MiB mean", "#MiB peak", "#live tokens a layer",
                "#ms a token, p50"});
   for (const Json& set : result.at("sets")) {
     const Json& kl = set.at("kl");
     const Json& kv = set.at("kv");
     const bool exact = kl.at("exact");
-    table.add({set.at("name"), shown_kl(kl.at("mean"), floor, exact), number_text(kl.at("median")),
+    table.add({set.at("name"), paper_name(method_of(words_text(kv.at("flags")))),
+               shown_kl(kl.at("mean"), floor, exact), range_text(kl), number_text(kl.at("median")),
                number_text(kl.at("p99")), percent_text(set.at("same_top")),
-               number_text(set.at("ppl")), number_text(set.at("ppl_reference")),
+               number_text(set.at("ppl")), ratio_text(set), number_text(set.at("ppl_reference")),
                mib_text(kv.at("bytes_mean")), mib_text(kv.at("bytes_peak")),
                count_text(kv.at("live_mean")),
                fixed_text(set.at("step_ms").at("total").at("p50"), 2)});

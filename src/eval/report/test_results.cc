@@ -176,6 +176,59 @@ Json premise_result() {
   return result;
 }
 
+Json fidelity_of(const std::vector<HandMadeSet>& sets) {
+  Json settings = Json::array({setting("full", "")});
+  Json made = Json::array();
+  for (const HandMadeSet& set : sets) {
+    settings.push_back(setting(set.name, set.flags));
+    made.push_back(fidelity_set(set.name, set.flags, 0.1, 1));
+    made.back()["ppl"] = set.ppl;
+  }
+  Json result = head("fidelity", settings);
+  result["text"] = {{"name", "kjv"}, {"tokens", 300}, {"prefix", 100}};
+  result["floor"] = {{"kl", 0.002}};
+  result["sets"] = made;
+  return result;
+}
+
+Json methods_fidelity(bool published_order) {
+  std::vector<HandMadeSet> sets = {
+      {"window", "--kv-policy window", 34.37},
+      {"scissorhands", "--kv-policy scissorhands", 31.94},
+      {"h2o", "--kv-policy h2o", 31.78},
+      {"snapkv", "--kv-policy snapkv", 31.41},
+      {"conf, int8-channel", "--kv-policy conf --kv-format int8-channel", 31.26},
+      {"pyramidkv", "--kv-policy pyramidkv", 31.09},
+      {"conf", "--kv-policy conf", 30.92},
+      {"conf, int8-channel, pyramid",
+       "--kv-policy conf --kv-format int8-channel --kv-pyramid 0.5,96", 30.48},
+  };
+  for (HandMadeSet& set : sets) set.ppl = published_order ? set.ppl : 100 - set.ppl;
+  Json result = fidelity_of(sets);
+  result["methods"] = 256;
+  result["sets"].back()["kv"]["bytes_mean"] = 1e6;
+  result["reference"] = {
+      {"name", "full"}, {"ppl", 11}, {"bytes_end", 64e6}, {"step_ms", {{"total", times(15)}}}};
+  return result;
+}
+
+Json methods_needle(int conf, int h2o, int window) {
+  Json result =
+      head("needle", {setting("full", ""), setting("conf", "--kv-policy conf"),
+                      setting("h2o", "--kv-policy h2o"), setting("window", "--kv-policy window")});
+  result["methods"] = 256;
+  for (const char* list : {"samples", "scores", "flips"}) result[list] = Json::array();
+  const auto add = [&](const char* name, int right) {
+    add_samples(result, "needle", name, right);
+    add_scores(result, "needle", name, right, 0.9 * right / 40, 0.1 + 0.9 * right / 40);
+  };
+  add("full", 40);
+  add("conf", conf);
+  add("h2o", h2o);
+  add("window", window);
+  return result;
+}
+
 std::vector<Json> all_results() {
   std::vector<Json> results = {fidelity_result(), premise_result()};
   for (const char* kind : {"needle", "ruler", "kvretrieval", "manyshot", "dataset", "agent"}) {

@@ -9,6 +9,7 @@
 
 #include "device/device.h"
 #include "eval/machine.h"
+#include "eval/run/methods.h"
 #include "eval/text.h"
 #include "kvasir/kvasir.h"
 
@@ -76,6 +77,11 @@ EvalCommand::EvalCommand(std::string kind, const std::string& about, const std::
                   "a setting: \"NAME: --kv-policy window --kv-budget 256\"; repeat for more");
   app_.add_option("--sweep", request_.sweeps,
                   "each setting once for each value: kv-tau=0.5,0.7,0.9");
+  app_.add_option(
+          "--methods", methods_,
+          "a setting for each policy and format, all with the bytes of N f16 tokens a layer")
+      ->check(CLI::Range(1, 1 << 20));
+  app_.add_flag("--formats", formats_, "a setting for each format, every token kept");
   app_.add_option("--json", json_path_, "write the result here; a run that stopped goes on");
   app_.add_option("--html", html_path_, "write a page with plots here");
   app_.add_flag("-v,--verbose", verbose_, "llama.cpp's log");
@@ -108,7 +114,11 @@ std::optional<int> EvalCommand::parse(std::vector<std::string> args) {
   if (!html_path_.empty() && page_writer == nullptr) {
     return complain("--html is not available here", kUsage);
   }
-  auto settings = make_settings(request_);
+  SettingRequest asked = request_;
+  // Flags of the cache are what --methods stand on; alone they would be one setting more.
+  if ((methods_ > 0 || formats_) && asked.sets.empty() && asked.sweeps.empty())
+    asked.base_given = false;
+  auto settings = make_settings(asked);
   if (!settings) return complain(settings.error(), kUsage);
   settings_ = std::move(settings.value());
   set_llama_log(verbose_);
@@ -146,7 +156,33 @@ Result<std::shared_ptr<llama_model>> EvalCommand::load() {
   char text[256] = "";
   llama_model_desc(model.value().get(), text, sizeof(text));
   description_ = text;
+  auto added = add_methods(model.value().get());
+  if (!added) return Error{added.error()};
   return model;
+}
+
+Result<void> EvalCommand::add_methods(const llama_model* model) {
+  if (formats_) {
+    auto added = add_settings("--formats", format_settings(request_.base));
+    if (!added) return added;
+  }
+  if (methods_ == 0) return {};
+  return add_settings("--methods", method_settings(methods_, row_geometry(model), request_.base));
+}
+
+Result<void> EvalCommand::add_settings(const char* flag, Result<std::vector<Setting>> settings) {
+  if (!settings) return Error{settings.error()};
+  for (Setting& setting : settings.value()) {
+    const bool taken = std::any_of(settings_.begin(), settings_.end(),
+                                   [&](const Setting& one) { return one.name == setting.name; });
+    if (taken) {
+      std::string reason = flag;
+      reason.append(" has a setting named '").append(setting.name);
+      return Error{reason.append("', which is there already; use another name or another run")};
+    }
+    settings_.push_back(std::move(setting));
+  }
+  return {};
 }
 
 SessionParams EvalCommand::session_params(int32_t n_ctx) const {
@@ -176,20 +212,22 @@ Json EvalCommand::head(double seconds) const {
   for (const Setting& setting : settings_) {
     settings.push_back({{"name", setting.name}, {"flags", setting.flags()}});
   }
-  return {{"schema", kSchema},
-          {"kind", kind_},
-          {"kvasir", KVASIR_VERSION},
-          {"command", command_},
-          {"model",
-           {{"name", model_},
-            {"file", std::filesystem::path(model_path_).filename().string()},
-            {"description", description_},
-            {"bytes", std::filesystem::file_size(model_path_, ignored)}}},
-          {"machine",
-           {{"cpu", cpu_name()}, {"threads", n_threads_}, {"kernels", kvasir_kernel_table()}}},
-          {"began", began_},
-          {"seconds", seconds},
-          {"settings", settings}};
+  Json head = {{"schema", kSchema},
+               {"kind", kind_},
+               {"kvasir", KVASIR_VERSION},
+               {"command", command_},
+               {"model",
+                {{"name", model_},
+                 {"file", std::filesystem::path(model_path_).filename().string()},
+                 {"description", description_},
+                 {"bytes", std::filesystem::file_size(model_path_, ignored)}}},
+               {"machine",
+                {{"cpu", cpu_name()}, {"threads", n_threads_}, {"kernels", kvasir_kernel_table()}}},
+               {"began", began_},
+               {"seconds", seconds},
+               {"settings", settings}};
+  if (methods_ > 0) head["methods"] = methods_;
+  return head;
 }
 
 int EvalCommand::carry_out(

@@ -40,7 +40,12 @@ class EvalCommand {
   /// One line on stderr; returns `code`.
   int complain(const std::string& message, int code) const;
 
+  /// The reference and what is compared with it. Those of --methods and --formats stand here after
+  /// load() only:
+  /// budgets depend on the model.
   const std::vector<Setting>& settings() const { return settings_; }
+  /// Whether there is anything beside the reference; known after parse().
+  bool compares() const { return settings_.size() > 1 || methods_ > 0 || formats_; }
   int32_t n_threads() const { return n_threads_; }
   int32_t n_ubatch() const { return n_ubatch_; }
   const std::string& json_path() const { return json_path_; }
@@ -76,6 +81,8 @@ class EvalCommand {
 
  private:
   Result<void> check_outputs() const;
+  Result<void> add_methods(const llama_model* model);
+  Result<void> add_settings(const char* flag, Result<std::vector<Setting>> settings);
 
   std::string kind_;
   CLI::App app_;
@@ -88,6 +95,8 @@ class EvalCommand {
   std::string json_path_;
   std::string html_path_;
   bool verbose_ = false;
+  int32_t methods_ = 0;  // --methods; 0: not given
+  bool formats_ = false;
   SettingRequest request_;
   std::vector<Setting> settings_;
   std::string began_;
