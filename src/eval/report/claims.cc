@@ -198,7 +198,11 @@ Claim format_claim(Results results) {
     if (int8 == nullptr || nf4 == nullptr || int4 == nullptr) continue;
     claim.verdict = verdict_of(ppl(*int8) < ppl(*nf4) && ppl(*nf4) < ppl(*int4));
     const auto rise = [](const Json* set) {
-      return signed_percent(ppl(*set) / set->at("ppl_reference").get<double>());
+      std::string text = signed_percent(ppl(*set) / set->at("ppl_reference").get<double>());
+      if (!set->contains("ppl_ratio")) return text;
+      const Json& ratio = set->at("ppl_ratio");
+      text.append(" [").append(signed_percent(ratio.at("low"))).append(", ");
+      return text.append(signed_percent(ratio.at("high"))).append("]");
     };
     std::string text = "perplexity ";
     text.append(rise(int8)).append(" (int8-channel), ").append(rise(nf4)).append(" (nf4), ");
