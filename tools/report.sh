@@ -39,7 +39,7 @@ main_table() {
     --methods 256
   evaluate premise 2 premise -m smollm2-f16 --text bible --tokens 2048 --prefix 512 --every 4
   # Formats with every token kept.
-  evaluate formats 3 fidelity -m smollm2-f16 --text bible --tokens 1024 --prefix 512 --formats
+  evaluate formats 5 fidelity -m smollm2-f16 --text bible --tokens 2048 --prefix 1024 --formats
 }
 
 conf=(--set "conf: --kv-policy conf --kv-high 128 --kv-low 256")
