@@ -16,7 +16,7 @@ namespace {
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
-constexpr size_t kPadding = 2 * kPageSlots;  // places that are no slots
+constexpr size_t kPadding = size_t{2} * kPageSlots;  // places that are no slots
 
 Error out_of_memory(int32_t layer, int32_t stream, int64_t bytes) {
   return Error{"out of memory: no page for layer " + std::to_string(layer) + " of stream " +

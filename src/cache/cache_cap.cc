@@ -10,7 +10,8 @@ namespace kvasir {
 namespace {
 
 constexpr int64_t kFloat = sizeof(float);
-constexpr int64_t kPlacesPadding = 2 * kPageSlots;
+constexpr int64_t kPointer = sizeof(void*);
+constexpr int64_t kPlacesPadding = int64_t{2} * kPageSlots;
 // Of attention.cc: query rows of a kernel call, and items that a call is cut into.
 constexpr int64_t kCallRows = 64;
 constexpr int64_t kMostItems = 64;
@@ -113,7 +114,7 @@ int64_t Cache::workspace_bound(std::span<const int32_t> n_new, int32_t n_workers
     const int64_t per_kv = std::max<int64_t>(1, n_heads / std::max(1, g.n_kv_heads));
     const int64_t rows = std::clamp(kCallRows / per_kv, int64_t{1}, most_queries) * per_kv;
     const bool demotes = codecs_of(id).demotes();
-    int64_t worker = rows * (int64_t{g.head_dim_v} * kFloat + 3 * kFloat + 4 * 8) +
+    int64_t worker = rows * (int64_t{g.head_dim_v} * kFloat + 3 * kFloat + 4 * kPointer) +
                      int64_t{g.head_dim_k} * kFloat;
     if (demotes) {
       worker += std::max(rows, kLeastMassRows) * g.head_dim_k * kFloat +

@@ -63,8 +63,8 @@ class KvBuffer {
   int32_t first_layer() const;
 
   /// How rows of a layer are cut into heads, as its attention of n_heads query heads reads them.
-  /// Layers of which nothing is said are cut in some way that fits.
-  Result<void> set_geometry(int32_t layer, const LayerGeometry& geometry, int32_t n_heads);
+  /// Layers of which nothing is said are cut in some way that fits. n_heads 0: not known.
+  Result<void> set_geometry(int32_t layer, const LayerGeometry& geometry, int32_t n_heads = 0);
 
   /// Notes an operation that reads or writes rows here without the device. Policies that evict
   /// refuse such a model: what is evicted cannot be read.
