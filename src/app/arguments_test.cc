@@ -187,7 +187,7 @@ TEST(Cap, NothingIsKeptOutsideIt) {
     EXPECT_EQ(value(result, "--ctx-checkpoints"), "0");
     EXPECT_TRUE(prepare(command, {"--cache-ram", "0"}, options));
   }
-  EXPECT_EQ(value(prepare(Command::kServe, {}, conf()), "--cache-ram"), "");
+  EXPECT_EQ(value(prepare(Command::kServe, {}, conf()), "--cache-ram"), std::nullopt);
 }
 
 TEST(Eviction, PerplexityNamesWhatMeasuresIt) {
