@@ -15,8 +15,8 @@ constexpr int64_t kPlacesPadding = int64_t{2} * kPageSlots;
 // Of attention.cc: query rows of a kernel call, and items that a call is cut into.
 constexpr int64_t kCallRows = 64;
 constexpr int64_t kMostItems = 64;
-constexpr int64_t kRoundings = 4096;
-constexpr int64_t kLeastMassRows = 32;  // of observed_mass.cc
+constexpr int64_t kRoundings = 128 << 10;  // vectors that are small, of which there are many
+constexpr int64_t kLeastMassRows = 32;     // of observed_mass.cc
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
