@@ -120,6 +120,12 @@ foreach(run slow:run:3000 slow:serve:1000 long:run:20000 long:serve:20000)
   set_tests_properties(endless_${_front_end}_${_tokens} PROPERTIES LABELS ${_label} TIMEOUT 1800)
 endforeach()
 
+# --- A cap on bytes, through the server ----------------------------------------------------------
+add_test(NAME cap_serve
+         COMMAND Python3::Interpreter ${_tests}/contract/cap_run.py --kvasir $<TARGET_FILE:kvasir>
+                 --model ${_models}/smollm2-q4_0.gguf)
+set_tests_properties(cap_serve PROPERTIES LABELS slow TIMEOUT 1800 ENVIRONMENT "${_environment}")
+
 set_target_properties(kvasir_arch arch_streams memory_test budget_test state_test confidence_test endless_test
                       PROPERTIES
                       RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

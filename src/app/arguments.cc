@@ -101,7 +101,7 @@ std::optional<long long> number_of(const ArgumentView& view, std::string_view na
 // What a cache cannot honour whose rows are evicted or demoted: name of the flag, when it is
 // refused, and why.
 struct Refusal {
-  enum class When { kOn, kNonZero, kNotOne, kNotPositive };
+  enum class When { kOn, kNonZero, kNotOne, kNotPositive, kGiven };
   std::string_view name;
   When when;
   std::string_view why;
@@ -122,6 +122,19 @@ constexpr Refusal kWithMovedRows[] = {
      "positions of a cache with evicted or demoted tokens cannot be regrouped; leave it out"},
 };
 
+// What would keep rows elsewhere, where the cap does not see them. llama-completion and the servers
+// bring rows of saved sequences back into the cache.
+constexpr Refusal kWithCap[] = {
+    {"--cache-ram", Refusal::When::kNonZero,
+     "the cap counts everything, and saved sequences lie outside; leave it out"},
+    {"--ctx-checkpoints", Refusal::When::kNonZero,
+     "the cap counts everything, and checkpoints lie outside; leave it out"},
+    {"--slot-save-path", Refusal::When::kGiven,
+     "the cap counts everything, and restoring a sequence would go past it; leave it out"},
+    {"--prompt-cache", Refusal::When::kGiven,
+     "the cap counts everything, and restoring a sequence would go past it; leave it out"},
+};
+
 bool applies(const Refusal& refusal, const Setting& setting) {
   const auto number = to_number(setting.value);
   switch (refusal.when) {
@@ -133,6 +146,8 @@ bool applies(const Refusal& refusal, const Setting& setting) {
       return number != 1;
     case Refusal::When::kNotPositive:
       return number && *number <= 0;
+    case Refusal::When::kGiven:
+      return true;
   }
   return false;
 }
@@ -148,6 +163,21 @@ Result<void> check_moved_rows(Command command, const ArgumentView& view,
     const auto setting = view.find(refusal.name);
     if (setting && applies(refusal, *setting)) {
       return Error{setting->shown + " with " + options.mover() + ": " + std::string(refusal.why)};
+    }
+  }
+  return {};
+}
+
+Result<void> check_cap_alone(const ArgumentView& view, const CacheOptions& options) {
+  if (options.budget_mb == 0) return {};
+  for (const Refusal& refusal : kWithCap) {
+    const auto setting = view.find(refusal.name);
+    if (setting && applies(refusal, *setting)) {
+      std::string message = setting->shown + " with --kv-budget-mb ";
+      message += std::to_string(options.budget_mb);
+      message += ": ";
+      message += refusal.why;
+      return Error{message};
     }
   }
   return {};
@@ -177,6 +207,7 @@ Result<void> check(Command command, const ArgumentView& view, const CacheOptions
   if (options.moves_rows()) {
     if (auto device = check_device(command, view, options, model); !device) return device;
   }
+  if (auto alone = check_cap_alone(view, options); !alone) return alone;
   if (options.moves_rows()) return check_moved_rows(command, view, options);
   return {};
 }
@@ -214,6 +245,10 @@ void add_slots(Completion& c) {
   if (c.command == Command::kServe) {
     c.add("--parallel", std::to_string(kServeSlots));
     if (!c.view.any({"--kv-unified"})) c.args.emplace_back("--no-kv-unified");
+  }
+  if (is_server(c.command) && c.options.budget_mb > 0) {
+    c.add("--cache-ram", "0");
+    c.add("--ctx-checkpoints", "0");
   }
   // The encoder of a multimodal model has nothing to gain from a device that holds a cache.
   if (is_server(c.command) && !c.view.any({"--mmproj-offload", "--mmproj-device"})) {

@@ -167,6 +167,29 @@ TEST(Eviction, AllowsTheSameFlagsSwitchedOff) {
                       conf()));
 }
 
+TEST(Cap, NothingIsKeptOutsideIt) {
+  CacheOptions options = conf();
+  options.budget_mb = 64;
+  for (const Args& args : std::vector<Args>{{"--cache-ram", "1024"},
+                                            {"-cram", "-1"},
+                                            {"--ctx-checkpoints", "8"},
+                                            {"--slot-save-path", "/tmp"}}) {
+    expect_refused(prepare(Command::kServe, args, options), args[0]);
+    expect_refused(prepare(Command::kServe, args, options), "--kv-budget-mb 64");
+    EXPECT_TRUE(prepare(Command::kServe, args, conf())) << args[0];
+  }
+  expect_refused(prepare(Command::kRun, {"--prompt-cache", "x"}, options), "--prompt-cache x");
+  expect_refused(prepare(Command::kServe, {}, options, {{"LLAMA_ARG_CACHE_RAM", "100"}}),
+                 "LLAMA_ARG_CACHE_RAM=100");
+  for (const Command command : {Command::kServe, Command::kChat}) {
+    const auto result = prepare(command, {}, options);
+    EXPECT_EQ(value(result, "--cache-ram"), "0");
+    EXPECT_EQ(value(result, "--ctx-checkpoints"), "0");
+    EXPECT_TRUE(prepare(command, {"--cache-ram", "0"}, options));
+  }
+  EXPECT_EQ(value(prepare(Command::kServe, {}, conf()), "--cache-ram"), std::nullopt);
+}
+
 TEST(Eviction, PerplexityNamesWhatMeasuresIt) {
   expect_refused(prepare(Command::kPerplexity, {"-f", "x"}, conf()), "kvasir eval fidelity");
   EXPECT_TRUE(prepare(Command::kPerplexity, {"-f", "x"}, none()));

@@ -1,8 +1,11 @@
 #include "app/cost.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "cache/format_spec.h"
+#include "cache/room.h"
 #include "kernels/kernels.h"
 
 namespace kvasir::app {
@@ -73,7 +76,57 @@ Cost cost_of(const ModelInfo& model, const BudgetRule* budget, const FormatSpec&
   return cost;
 }
 
+// Where a model does not say how long its contexts are.
+constexpr int32_t kSomeContext = 131072;
+constexpr int32_t kCellRounding = 256;  // llama.cpp's, of a sliding-window cache
+
+// A cache that holds nothing, of the layers with a sliding window or of the others; null where
+// there are none.
+Result<std::unique_ptr<Cache>> empty_cache(const ModelInfo& model, const CacheOptions& options,
+                                           int32_t n_streams, int32_t n_ubatch, bool windows) {
+  int32_t window = 0;
+  for (const LayerGeometry& layer : model.layers) window = std::max(window, layer.window);
+  CacheConfig config;
+  config.n_streams = n_streams;
+  config.n_cells = model.context_length > 0 ? model.context_length : kSomeContext;
+  if (windows) {
+    config.n_cells = (window + n_ubatch + kCellRounding - 1) / kCellRounding * kCellRounding;
+  }
+  config.dense = windows;
+  config.options = options;
+  Result<std::unique_ptr<Cache>> cache = Cache::create(config, best_kernels());
+  if (!cache) return cache;
+  for (int32_t il = 0; il < model.n_layers(); ++il) {
+    const LayerGeometry& layer = model.layers[static_cast<size_t>(il)];
+    if (layer.n_kv_heads == 0 || (layer.window > 0) != windows) continue;
+    const auto set =
+        cache.value()->set_geometry(il, {layer.n_kv_heads, layer.head_dim_k, layer.head_dim_v});
+    if (!set) return Error{set.error()};
+    cache.value()->set_query_heads(il, layer.n_heads);
+  }
+  if (cache.value()->n_layers() == 0) return std::unique_ptr<Cache>();
+  return cache;
+}
+
 }  // namespace
+
+Result<CapCost> cap_cost(const ModelInfo& model, const CacheOptions& options, int32_t n_streams,
+                         int32_t n_ubatch, int32_t n_threads) {
+  std::vector<std::unique_ptr<Cache>> owned;
+  std::vector<Cache*> caches;
+  for (const bool windows : {false, true}) {
+    auto cache = empty_cache(model, options, n_streams, n_ubatch, windows);
+    if (!cache) return Error{cache.error()};
+    if (cache.value() == nullptr) continue;
+    caches.push_back(cache.value().get());
+    owned.push_back(std::move(cache.value()));
+  }
+  CapCost cost;
+  if (caches.empty()) return cost;
+  cost.least_mib = smallest_cap_mib(caches, n_ubatch, n_threads);
+  if (cost.least_mib <= options.budget_mb) cost.tokens = tokens_under_cap(caches, n_threads);
+  return cost;
+}
 
 Result<std::vector<Cost>> costs(const ModelInfo& model, const CacheOptions& options,
                                 std::span<const int64_t> lengths, int64_t chunk) {

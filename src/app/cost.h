@@ -30,4 +30,15 @@ struct Cost {
 Result<std::vector<Cost>> costs(const ModelInfo& model, const CacheOptions& options,
                                 std::span<const int64_t> lengths, int64_t chunk = 512);
 
+/// What --kv-budget-mb gives on a model.
+struct CapCost {
+  int64_t least_mib = 0;  ///< the smallest cap that ubatches of n_ubatch tokens never break
+  int32_t tokens = 0;     ///< per layer, for each of n_streams sequences that decode; 0: too small
+};
+
+/// Of the cap in `options` for n_streams sequences of equal length. Fails where the policy or the
+/// format does. Requires: options.budget_mb > 0.
+Result<CapCost> cap_cost(const ModelInfo& model, const CacheOptions& options, int32_t n_streams,
+                         int32_t n_ubatch, int32_t n_threads);
+
 }  // namespace kvasir::app

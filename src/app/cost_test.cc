@@ -87,5 +87,24 @@ TEST(Cost, APolicyThatRefusesIsPassedOn) {
   EXPECT_FALSE(costs(model(), options, kLengths));
 }
 
+TEST(Cost, ACapGivesEachSequenceItsShare) {
+  ModelInfo info = model();
+  info.context_length = 100'000;
+  CacheOptions options;
+  options.policy = "window";
+  options.budget_mb = 64;
+  const auto one = cap_cost(info, options, 1, 512, 2);
+  const auto four = cap_cost(info, options, 4, 512, 2);
+  ASSERT_TRUE(one && four);
+  // Two layers with rows; what is no row takes a few percent.
+  const double all = (64 << 20) / (2.0 * kRow);
+  EXPECT_LT(one.value().tokens, all);
+  EXPECT_GT(one.value().tokens, all * 0.9);
+  EXPECT_NEAR(four.value().tokens, one.value().tokens / 4.0, all * 0.02);
+  EXPECT_GT(four.value().least_mib, one.value().least_mib);
+  options.budget_mb = static_cast<int32_t>(four.value().least_mib) - 1;
+  EXPECT_EQ(cap_cost(info, options, 4, 512, 2).value().tokens, 0);
+}
+
 }  // namespace
 }  // namespace kvasir::app

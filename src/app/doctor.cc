@@ -7,6 +7,7 @@
 #include <sstream>
 #include <thread>
 
+#include "app/arguments.h"
 #include "app/cost.h"
 #include "app/front_ends.h"
 #include "app/help.h"
@@ -149,6 +150,31 @@ void print_costs(const std::vector<Cost>& costs, const CacheOptions& options) {
       stdout);
 }
 
+// What --kv-budget-mb gives, for one sequence and for as many as `kvasir serve` has.
+Result<void> print_cap(const ModelInfo& model, const CacheOptions& options) {
+  constexpr int32_t kUbatch = 512;  // llama.cpp's default
+  const auto n_threads = static_cast<int32_t>(std::max(1U, std::thread::hardware_concurrency()));
+  std::string text = std::to_string(options.budget_mb) + " MiB: ";
+  for (const int64_t n : {int64_t{1}, kServeSlots}) {
+    const auto n_streams = static_cast<int32_t>(n);
+    const auto cost = cap_cost(model, options, n_streams, kUbatch, n_threads);
+    if (!cost) return Error{cost.error()};
+    if (n > 1) text.append("; ");
+    text.append("-np ").append(std::to_string(n)).append(": ");
+    if (cost.value().tokens > 0) {
+      text.append(std::to_string(cost.value().tokens)).append(" tokens per layer");
+      if (n > 1) text.append(" for each sequence");
+      text.append(", at least ").append(std::to_string(cost.value().least_mib)).append(" MiB");
+    } else {
+      text.append("too small, at least ").append(std::to_string(cost.value().least_mib));
+      text.append(" MiB");
+    }
+    text.append(" with -ub ").append(std::to_string(kUbatch));
+  }
+  print_entry("Cap", text);
+  return {};
+}
+
 // Takes -m MODEL out of the list and gives the default without it.
 Result<std::string> take_model(std::vector<std::string>& args) {
   std::string model(kDefaultModel);
@@ -195,6 +221,11 @@ int doctor_command(std::vector<std::string> args, const EnvLookup& env) {
   print_model(path.value(), model.value());
   print_entry("Flags", describe(options.value()));
   if (model.value().latent) return 0;
+  if (options.value().budget_mb > 0) {
+    if (auto shown = print_cap(model.value(), options.value()); !shown) {
+      return refuse(shown.error());
+    }
+  }
   print_costs(table.value(), options.value());
   const auto known = preset_table(model.value());
   if (!known) return refuse(known.error());

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "cache/attention_call.h"
+#include "cache/scratch.h"
 
 namespace kvasir {
 
@@ -98,7 +99,7 @@ void turn_queries(const Call& call, const Unit& unit, AttentionWorkspace::Worker
   std::copy_n(worker.q.begin(), n_rows, worker.cold_q.begin());
   if (stream.order.n_cold == 0 || !turns(*stream.rows)) return;
   const int32_t width = call.plan.head_dim_k;
-  worker.turned_q.resize(std::max(worker.turned_q.size(), z(n_rows) * z(width)));
+  make_room(worker.turned_q, z(n_rows) * z(width));
   for (int32_t r = 0; r < n_rows; ++r) {
     float* q = worker.turned_q.data() + ptrdiff_t{r} * width;
     std::copy_n(worker.q[z(r)], width, q);
@@ -301,16 +302,16 @@ void AttentionWorkspace::reserve_workers(int32_t n_workers, int32_t n_rows, int3
   if (workers.size() < z(n_workers)) workers.resize(z(n_workers));
   for (Worker& w : workers) {
     if (w.m.size() < z(n_rows)) {
-      w.m.resize(z(n_rows));
-      w.s.resize(z(n_rows));
-      w.q.resize(z(n_rows));
-      w.cold_q.resize(z(n_rows));
-      w.mask.resize(z(n_rows));
-      w.slope.resize(z(n_rows));
-      w.scores.resize(z(n_rows));
+      make_room(w.m, z(n_rows));
+      make_room(w.s, z(n_rows));
+      make_room(w.q, z(n_rows));
+      make_room(w.cold_q, z(n_rows));
+      make_room(w.mask, z(n_rows));
+      make_room(w.slope, z(n_rows));
+      make_room(w.scores, z(n_rows));
     }
-    w.acc.resize(std::max(w.acc.size(), z(n_rows) * z(head_dim_v)));
-    w.turned.resize(std::max(w.turned.size(), z(head_dim_k)));
+    make_room(w.acc, z(n_rows) * z(head_dim_v));
+    make_room(w.turned, z(head_dim_k));
   }
 }
 
@@ -341,7 +342,7 @@ void attend_streams(const AttendArgs& args, std::span<const StreamRows> streams,
   alibi_slopes(args.max_bias, workspace.slopes);
   if (plan.n_splits > 1) {
     const size_t n = z(plan.n_units * plan.n_splits * plan.n_rows) * z(plan.head_dim_v + 2);
-    if (workspace.partials.size() < n) workspace.partials.resize(n);
+    make_room(workspace.partials, n);
   }
   if (workspace.runs.size() < streams.size()) workspace.runs.resize(streams.size());
   bool any_mass = false;
@@ -352,11 +353,9 @@ void attend_streams(const AttendArgs& args, std::span<const StreamRows> streams,
   if (any_mass) {
     assert(args.n_queries == 1);
     const size_t rows = streams.size() * z(args.n_heads);
-    if (workspace.scores.size() < rows * z(plan.n_places)) {
-      workspace.scores.resize(rows * z(plan.n_places) * 5 / 4);
-    }
-    workspace.final_m.resize(rows);
-    workspace.final_s.resize(rows);
+    make_room(workspace.scores, rows * z(plan.n_places));
+    make_room(workspace.final_m, rows);
+    make_room(workspace.final_s, rows);
   }
   const Call call{args, streams, kernels, plan, workspace};
   parallel.run(plan.n_units * plan.n_splits,

@@ -2,17 +2,21 @@
 
 #include <algorithm>
 #include <cassert>
+#include <climits>
 #include <cstdint>
 #include <iterator>
 #include <limits>
 #include <utility>
 
 #include "base/stopwatch.h"
+#include "cache/scratch.h"
 
 namespace kvasir {
 namespace {
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+constexpr size_t kPadding = size_t{2} * kPageSlots;  // places that are no slots
 
 Error out_of_memory(int32_t layer, int32_t stream, int64_t bytes) {
   return Error{"out of memory: no page for layer " + std::to_string(layer) + " of stream " +
@@ -28,6 +32,9 @@ Cache::Cache(const CacheConfig& config, Policy policy, const FormatSpec& formats
   if (evicts()) needs_ = policy_.needs();
   n_steps_.resize(z(config.n_streams));
   restoring_.resize(z(config.n_streams));
+  allowances_.resize(z(config.n_streams), INT32_MAX);
+  cut_rows_.resize(z(config.n_streams));
+  lost_.resize(z(config.n_streams));
   cell_masks_.resize(z(config.n_streams));
   slot_masks_.resize(z(config.n_streams));
 }
@@ -94,17 +101,21 @@ const LayerCache* Cache::find(int32_t layer, int32_t stream) const {
   return it == layers_.end() ? nullptr : it->second.streams[z(stream)].get();
 }
 
+// Of demoted rows.
+RowCodecs Cache::codecs_of(int32_t layer) const {
+  if (!moves_rows()) return {};
+  const auto index = static_cast<int32_t>(std::distance(layers_.begin(), layers_.find(layer)));
+  return formats_.of_layer(index, static_cast<int32_t>(layers_.size()));
+}
+
 LayerCache& Cache::layer_cache(int32_t layer, int32_t stream) {
   Layer& l = layers_.at(layer);
   std::unique_ptr<LayerCache>& rows = l.streams[z(stream)];
   if (rows == nullptr) {
     assert(l.geometry.n_kv_heads > 0);
-    const auto index = static_cast<int32_t>(std::distance(layers_.begin(), layers_.find(layer)));
-    const auto n_layers = static_cast<int32_t>(layers_.size());
-    rows = std::make_unique<LayerCache>(
-        moves_rows() ? Placement::kByArrival : Placement::kByCell, l.geometry,
-        moves_rows() ? formats_.of_layer(index, n_layers) : RowCodecs{}, *kernels_, arena_,
-        evicts() ? policy_.ranker->n_state() : 0);
+    rows = std::make_unique<LayerCache>(moves_rows() ? Placement::kByArrival : Placement::kByCell,
+                                        l.geometry, codecs_of(layer), *kernels_, arena_,
+                                        evicts() ? policy_.ranker->n_state() : 0);
   }
   return *rows;
 }
@@ -114,9 +125,17 @@ Result<void> Cache::append(int32_t layer, int32_t stream, const TokenSpan& token
   assert(stream >= 0 && stream < config_.n_streams);
   const Stopwatch watch(times_.append);
   restoring_[z(stream)] = false;
+  if (lost_[z(stream)] && !tokens.positions.empty() && tokens.positions.front() == 0) {
+    lost_[z(stream)] = false;
+  }
   LayerCache& target = layer_cache(layer, stream);
   const bool ok = is_k ? target.append_k(tokens, rows) : target.append_v(tokens, rows);
   if (!ok) return out_of_memory(layer, stream, bytes().total());
+  if (is_k && keeps_mass() && target.placement() == Placement::kByArrival) {
+    StepMass& mass = layers_.at(layer).seen[z(stream)].mass;  // grows here as all metadata does
+    mass.mass.reserve(z(target.slot_capacity()));
+    if (target.cold() != nullptr) mass.places.reserve(z(target.slot_capacity()) + kPadding);
+  }
   if (needs_.rows) note_arrival(target, rows, is_k);
   return {};
 }
@@ -153,6 +172,11 @@ Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
   workspace_.streams.clear();
   for (int32_t i = 0; i < args.n_streams; ++i) {
     const int32_t stream = args.first_stream + i;
+    if (lost_[z(stream)]) {
+      return Error{"stream " + std::to_string(stream) +
+                   " was restored or copied, which --kv-budget-mb does not allow: pass --cache-ram "
+                   "0 --ctx-checkpoints 0"};
+    }
     LayerCache& rows = layer_cache(args.layer, stream);
     const CellMask mask{args.mask == nullptr ? nullptr : args.mask + i * args.mask_stream,
                         args.mask_query, args.n_queries, args.n_cells};
@@ -172,12 +196,15 @@ Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
       }
       view.order = rows.read_order();
       if (!view.order.is_identity()) {
-        places_.resize(z(view.order.n_places()));
-        view.order.to_places(rows.cells(), INT32_MAX, std::span<int32_t>(places_));
-        slot_masks_[z(stream)].set_gathered(mask, places_);
+        make_room(places_, z(view.order.n_places()));
+        const auto places = std::span(places_).first(z(view.order.n_places()));
+        view.order.to_places(rows.cells(), INT32_MAX, places);
+        slot_masks_[z(stream)].set_gathered(mask, places);
         view.mask = &slot_masks_[z(stream)];
       } else if (rows.is_identity() && mask.data != nullptr) {
-        cell_masks_[z(stream)].set_identity(mask, args.epoch);
+        CellMask live = mask;
+        live.n_cells = std::min(mask.n_cells, rows.n_slots());
+        cell_masks_[z(stream)].set_identity(live, args.epoch);
         view.mask = &cell_masks_[z(stream)];
       } else {
         slot_masks_[z(stream)].set_gathered(mask, rows.cells());
@@ -215,7 +242,15 @@ void Cache::clear_stream(int32_t stream) {
     layer.seen[z(stream)] = {};
   }
   n_steps_[z(stream)] = 0;
+  allowances_[z(stream)] = INT32_MAX;
+  cut_rows_[z(stream)] = 0;
+  lost_[z(stream)] = false;
   restoring_[z(stream)] = false;
+}
+
+void Cache::lose_stream(int32_t stream) {
+  clear_stream(stream);
+  lost_[z(stream)] = true;
 }
 
 void Cache::clear() {
@@ -277,14 +312,21 @@ CacheBytes Cache::bytes() const {
     bytes.rows += of_stream.rows;
     bytes.demoted += of_stream.demoted;
     bytes.metadata += of_stream.metadata;
-    bytes.workspace += static_cast<int64_t>(cell_masks_[z(s)].bytes() + slot_masks_[z(s)].bytes());
   }
   for (const auto& rotator : rotators_) bytes.workspace += static_cast<int64_t>(rotator->bytes());
-  bytes.workspace += static_cast<int64_t>(
+  bytes.workspace += workspace_bytes();
+  return bytes;
+}
+
+// Of what give_back_workspace() gives back.
+int64_t Cache::workspace_bytes() const {
+  size_t bytes =
       workspace_.bytes() + scores_.capacity() * sizeof(float) +
       (order_.capacity() + survivors_.capacity() + places_.capacity()) * sizeof(int32_t) +
-      encode_.bytes());
-  return bytes;
+      encode_.bytes();
+  for (const MaskView& mask : cell_masks_) bytes += mask.bytes();
+  for (const MaskView& mask : slot_masks_) bytes += mask.bytes();
+  return static_cast<int64_t>(bytes);
 }
 
 void Cache::note_peak() { peak_bytes_ = std::max(peak_bytes_, bytes().total()); }

@@ -19,6 +19,7 @@
 #include "cache/format_spec.h"
 #include "cache/layer_cache.h"
 #include "cache/mask_view.h"
+#include "cache/memory_cap.h"
 #include "cache/options.h"
 #include "cache/rope.h"
 #include "cache/step_record.h"
@@ -94,6 +95,9 @@ class Cache {
 
   /// Forgets a stream, or everything.
   void clear_stream(int32_t stream);
+  /// Forgets a stream of which rows were asked for that are not here; its attention fails until it
+  /// begins anew, at position 0.
+  void lose_stream(int32_t stream);
   void clear();
 
   /// Makes one layer of stream `to` a copy of that of stream `from`. Fails when memory is out.
@@ -104,6 +108,25 @@ class Cache {
   /// the stream held. Fails when memory is out. Requires: moves_rows().
   Result<void> restore_row(int32_t layer, int32_t stream, int32_t cell, bool is_k,
                            const uint16_t* row);
+
+  // --- Under a cap (room.h asks, cache_cap.cc answers) ---
+
+  /// Query heads of a layer, so that observed queries count before the first attention.
+  void set_query_heads(int32_t layer, int32_t n_heads);
+  /// What the cache costs and holds, for a ubatch of n_new[stream] tokens on n_workers threads.
+  /// Valid until something changes.
+  CacheLoad load(std::span<const int32_t> n_new, int32_t n_workers) const;
+  /// Evicts by the policy's ranker until each layer holds at most keep[layer] tokens of the stream
+  /// (sinks and protected tokens stay), demotes what can be, and gives back what is allocated for
+  /// nothing. Requires: evicts(), no step of the stream is under way.
+  void cut(int32_t stream, std::span<const int32_t> keep, ParallelFor& parallel);
+  /// Drops tokens of a stream at or past a position that arrives again: the server removed them.
+  void drop_from(int32_t stream, int32_t position);
+  /// Gives back the workspace. Requires: no step is under way.
+  void give_back_workspace();
+  /// Tokens per layer that the budget of a stream may count on; INT32_MAX at first.
+  void set_allowance(int32_t stream, int32_t tokens) { allowances_.at(size_t(stream)) = tokens; }
+  int32_t allowance(int32_t stream) const { return allowances_.at(size_t(stream)); }
 
   /// The layer of a stream; null if it holds nothing yet.
   LayerCache* find(int32_t layer, int32_t stream);
@@ -135,6 +158,7 @@ class Cache {
   };
   struct Layer {
     LayerGeometry geometry;
+    int32_t n_heads = 0;         // query heads, where they are known
     Rotator* rotator = nullptr;  // of rotators_; null unless --kv-positions cache
     AttentionShape shape;        // of the last attend, for observed queries
     std::vector<std::unique_ptr<LayerCache>> streams;
@@ -155,6 +179,13 @@ class Cache {
   void observe(Layer& layer, LayerCache& rows, int32_t stream, int64_t step, ParallelFor& parallel);
   int64_t evict(LayerCache& rows, const StepState& step, const LayerState& layer, int32_t budget);
   void note_peak();
+  bool keeps_mass() const { return needs_.step_mass || needs_.observed_queries > 0; }
+  RowCodecs codecs_of(int32_t layer) const;
+  int32_t n_kept_queries() const;
+  LayerShape shape_of(int32_t layer, const Layer& of) const;
+  int64_t workspace_bytes() const;
+  int64_t workspace_bound(std::span<const int32_t> n_new, int32_t n_workers,
+                          int64_t most_slots) const;
 
   CacheConfig config_;
   Policy policy_;
@@ -165,6 +196,9 @@ class Cache {
   std::map<int32_t, Layer> layers_;
   std::vector<std::unique_ptr<Rotator>> rotators_;  // one for each way of rotating
   std::vector<int64_t> n_steps_;                    // [n_streams] that asked for a budget
+  std::vector<int32_t> allowances_;                 // [n_streams] see set_allowance
+  std::vector<int64_t> cut_rows_;                   // [n_streams] dropped since a step ended
+  std::vector<bool> lost_;                          // [n_streams] see lose_stream
   std::vector<bool> restoring_;                     // [n_streams] rows of a saved stream arrive
   // [n_streams] each. Where slots are cells one view serves all layers of a step; else the view is
   // made anew for the layer at hand.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 #include "format/f16_codec.h"
 #include "kernels/half.h"
@@ -34,11 +35,45 @@ int32_t choose_page_slots(size_t bytes_per_kernel_page) {
 
 }  // namespace
 
+// All three vectors hold as many blocks.
+void BlockTable::reserve(size_t n_slots) {
+  const auto capacity = static_cast<int64_t>(
+      std::min({pool_.capacity() / shared_bytes_, blocks_.capacity(), free_.capacity()}));
+  const size_t n = z(grown_blocks(capacity, static_cast<int64_t>(n_slots)));
+  pool_.reserve(n * shared_bytes_);
+  blocks_.reserve(n);
+  free_.reserve(n);
+}
+
+BlockLoad BlockTable::load() const {
+  if (shared_bytes_ == 0) return {};
+  const size_t capacity =
+      std::min({pool_.capacity() / shared_bytes_, blocks_.capacity(), free_.capacity()});
+  return {n_blocks(), static_cast<int32_t>(pool_.size() / shared_bytes_),
+          static_cast<int32_t>(capacity)};
+}
+
+void BlockTable::trim() {
+  if (shared_bytes_ == 0) return;
+  std::vector<std::byte> pool;
+  pool.reserve(blocks_.size() * shared_bytes_);
+  for (Block& block : blocks_) {
+    const auto from = pool_.begin() + static_cast<ptrdiff_t>(z(block.index) * shared_bytes_);
+    block.index = static_cast<int32_t>(pool.size() / shared_bytes_);
+    pool.insert(pool.end(), from, from + static_cast<ptrdiff_t>(shared_bytes_));
+  }
+  pool_ = std::move(pool);
+  blocks_.shrink_to_fit();
+  free_ = {};
+  free_.reserve(blocks_.size());
+}
+
 std::byte* BlockTable::add(int32_t first) {
   if (shared_bytes_ == 0) return nullptr;
   int32_t index;
   if (free_.empty()) {
     index = static_cast<int32_t>(pool_.size() / shared_bytes_);
+    reserve(z(index) + 1);
     pool_.resize(pool_.size() + shared_bytes_);
   } else {
     index = free_.back();
@@ -240,6 +275,28 @@ bool CodedTier::copy_from(const CodedTier& other) {
   k_.blocks = other.k_.blocks;
   v_.blocks = other.v_.blocks;
   return true;
+}
+
+void CodedTier::trim() {
+  pages_.shrink_to_fit();
+  k_.blocks.trim();
+  v_.blocks.trim();
+}
+
+void CodedTier::describe(LayerShape& shape) const {
+  shape.cold_page = static_cast<int64_t>(PageArena::footprint(page_bytes_));
+  shape.cold_page_slots = page_slots_;
+  shape.unit = codecs_.unit();
+  shape.k_blocks = k_.blocks.shape();
+  shape.v_blocks = v_.blocks.shape();
+}
+
+void CodedTier::describe(LayerLoad& load) const {
+  load.n_cold = n_rows_;
+  load.cold_pages = static_cast<int32_t>(pages_.size());
+  load.cold_table = static_cast<int32_t>(pages_.capacity());
+  load.k_blocks = k_.blocks.load();
+  load.v_blocks = v_.blocks.load();
 }
 
 size_t CodedTier::bytes() const {

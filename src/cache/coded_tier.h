@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cache/f16_tier.h"
+#include "cache/memory_cap.h"
 #include "cache/page_arena.h"
 #include "cache/row_codecs.h"
 #include "format/f16_page.h"
@@ -36,12 +37,20 @@ class BlockTable {
   void clear();
   int32_t n_blocks() const { return static_cast<int32_t>(blocks_.size()); }
   size_t bytes() const;
+  /// Gives back what no live block needs.
+  void trim();
+  BlockLoad load() const;
+  BlockShape shape() const {
+    const auto known = static_cast<int64_t>(sizeof(Block) + sizeof(int32_t));
+    return {block_rows_, shared_bytes_ == 0 ? 0 : static_cast<int64_t>(shared_bytes_) + known};
+  }
 
  private:
   struct Block {
     int32_t first;  // slot of its first live row
     int32_t index;  // of its shared bytes in the pool
   };
+  void reserve(size_t n_slots);
   int32_t block_rows_;
   size_t shared_bytes_;
   std::vector<Block> blocks_;  // ascending by first
@@ -87,6 +96,11 @@ class CodedTier {
 
   /// Allocated bytes: pages, page table, what blocks share.
   size_t bytes() const;
+  /// Gives back what is allocated for nothing.
+  void trim();
+  /// Says what the tier costs, and what it holds.
+  void describe(LayerShape& shape) const;
+  void describe(LayerLoad& load) const;
 
  private:
   struct Side {

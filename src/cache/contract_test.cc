@@ -1,6 +1,6 @@
-// The contract of a policy, for each registered one with each registered format: whatever its ranker
-// thinks, the budget holds, what must stay stays, and neither chunks of a prompt nor threads change
-// what is kept.
+// The contract of a policy, for each registered one with each registered format: whatever its
+// ranker thinks, the budget holds, what must stay stays, and neither chunks of a prompt nor threads
+// change what is kept.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -3,9 +3,11 @@
 #include <cassert>
 #include <climits>
 #include <numeric>
+#include <utility>
 
 #include "base/stopwatch.h"
 #include "cache/cache.h"
+#include "cache/scratch.h"
 
 namespace kvasir {
 namespace {
@@ -44,10 +46,14 @@ void Cache::note_arrival(LayerCache& rows, const RowsView& view, bool is_k) {
   policy_.ranker->arrive(arriving, rows.state().last(z(view.n_rows) * width));
 }
 
+// Column sums of a chunk of one token are made when it is known to be no decode step.
+int32_t Cache::n_kept_queries() const {
+  return std::max(needs_.observed_queries, needs_.column_sums ? 1 : 0);
+}
+
 // Keeps the newest queries of a call for rankers that look at prompts.
 void Cache::note_queries(Layer& layer, LayerCache& rows, int32_t index, const AttendArgs& args) {
-  // Column sums of a chunk of one token are made when it is known to be no decode step.
-  const int32_t n_kept = std::max(needs_.observed_queries, needs_.column_sums ? 1 : 0);
+  const int32_t n_kept = n_kept_queries();
   if (n_kept == 0) return;
   const int32_t width = layer.geometry.head_dim_k;
   layer.shape.n_heads = args.n_heads;
@@ -129,6 +135,11 @@ int64_t Cache::evict(LayerCache& rows, const StepState& step, const LayerState& 
   const int32_t n_candidates = last - first;
   const int32_t n_evict = std::min(n - budget, n_candidates);
   if (n_evict <= 0) return 0;
+  if (z(n) > scores_.capacity()) {
+    make_room(scores_, z(n));
+    make_room(order_, z(n));
+    make_room(survivors_, z(n));
+  }
   scores_.resize(z(n_candidates));
   order_.resize(z(n_candidates));
   const StoredKeys keys(rows);
@@ -176,6 +187,8 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
   int32_t n_live = 0;
   StepState known = step;
   known.step = n_steps_[z(stream)];
+  known.allowance = allowances_[z(stream)];
+  record.evicted += std::exchange(cut_rows_[z(stream)], 0);
   LayerState state{0, static_cast<int32_t>(layers_.size()), 0};
   for (auto& [id, layer] : layers_) {
     LayerCache* rows = layer.streams[z(stream)].get();
@@ -209,6 +222,7 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
     record.bytes_f16 += static_cast<int64_t>(rows->f16_bytes());
     record.bytes_demoted += static_cast<int64_t>(rows->cold_bytes());
   }
+  if (may_move) note_peak();  // what observing and demoting took
   if (may_evict) ++n_steps_[z(stream)];
   if (n_live == 0) record.live_min = 0;
   record.live_mean = n_live == 0 ? 0 : live_sum / n_live;

@@ -185,13 +185,17 @@ void F16Tier::swap(F16Tier& other) noexcept {
   std::swap(n_allocated_, other.n_allocated_);
 }
 
-void F16Tier::clear() {
-  release_from(0);
+void F16Tier::trim() {
   if (spare_ != nullptr) {
     arena_->release(std::exchange(spare_, nullptr), F16Page::bytes(geometry_));
     --n_allocated_;
   }
   pages_.shrink_to_fit();
+}
+
+void F16Tier::clear() {
+  release_from(0);
+  trim();
   assert(n_allocated_ == 0);
 }
 

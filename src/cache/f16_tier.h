@@ -62,6 +62,10 @@ class F16Tier {
 
   /// Drops every row and page.
   void clear();
+  /// Gives back what is allocated for nothing: the spare page, room in the page table.
+  void trim();
+  int32_t n_allocated() const { return static_cast<int32_t>(n_allocated_); }
+  int32_t table_capacity() const { return static_cast<int32_t>(pages_.capacity()); }
 
   /// Makes this a copy of `other`, which has the same geometry. False when memory is out.
   [[nodiscard]] bool copy_from(const F16Tier& other);

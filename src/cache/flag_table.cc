@@ -135,6 +135,19 @@ Result<void> set_recent(Text flag, Text value, CacheOptions& options) {
   return {};
 }
 
+Result<void> set_budget_mb(Text flag, Text value, CacheOptions& options) {
+  const auto number = parse<int32_t>(value);
+  if (!number || *number < 1) {
+    return not_allowed(flag, value, "a whole number of MiB, 1 or more");
+  }
+  options.budget_mb = *number;
+  return {};
+}
+
+Shown get_budget_mb(const CacheOptions& options) {
+  return options.budget_mb == 0 ? std::nullopt : Shown(std::to_string(options.budget_mb));
+}
+
 Result<void> set_trace(Text, Text value, CacheOptions& options) {
   options.trace_path = value;
   return {};
@@ -178,11 +191,20 @@ constexpr auto kFlags = std::to_array<Flag>({
       "live tokens per layer, sink and protected tokens included; or P%, a share of the tokens "
       "seen "
       "so far; conf: N when unsure, half of it when sure; pyramidkv: mean over the layers",
-      "none; all but none, conf and conf+ need it",
+      "none; all but none, conf and conf+ need it, or --kv-budget-mb",
       "tokens, at least sinks + protect + 1 (conf: twice that, h2o: 2 sinks + 1), or a share up to "
       "100%; refused with none"},
      set_budget,
      get_budget},
+    {{"--kv-budget-mb", "M",
+      "MiB for the whole cache: all sequences, formats, metadata and workspace; never exceeded, "
+      "shared equally, and what a short sequence leaves goes to longer ones; without --kv-budget "
+      "it sets the budget too (conf: when unsure, half of it when sure), with it the smaller holds",
+      "none",
+      "1 or more, with an evicting policy only; too small a cap is refused with the smallest that "
+      "works"},
+     set_budget_mb,
+     get_budget_mb},
     {{"--kv-high", "N", "conf: budget of steps that are sure (c >= tau), the tighter one",
       "half of --kv-budget, else 128", "tokens, at least sinks + protect + 1, at most --kv-low"},
      set_count<&P::high, 1>,
@@ -293,7 +315,6 @@ constexpr auto kFlags = std::to_array<Flag>({
 
 constexpr auto kReserved = std::to_array<ReservedFlag>({
     {"--kv-keep", "a step reads every stored token (--kv-select dense)"},
-    {"--kv-budget-mb", "budgets are in tokens per layer: --kv-budget, --kv-high, --kv-low"},
 });
 
 }  // namespace

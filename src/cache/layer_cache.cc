@@ -36,6 +36,42 @@ bool LayerCache::append_runs(const TokenSpan& tokens, const RowsView& rows, bool
   return true;
 }
 
+void LayerCache::reserve_slots(int32_t n) {
+  if (n <= slot_capacity_) return;
+  slot_capacity_ = static_cast<int32_t>(grown(slot_capacity_, n));
+  const auto capacity = static_cast<size_t>(slot_capacity_);
+  cells_.reserve(capacity);
+  positions_.reserve(capacity);
+  survivors_.reserve(capacity);
+  state_.reserve(capacity * static_cast<size_t>(n_state_));
+}
+
+void LayerCache::trim() {
+  rows_.trim();
+  if (cold_ != nullptr) cold_->trim();
+  if (placement_ == Placement::kByCell) return;
+  slot_capacity_ = n_slots_;
+  cells_.shrink_to_fit();
+  positions_.shrink_to_fit();
+  state_.shrink_to_fit();
+  survivors_ = {};
+  survivors_.reserve(static_cast<size_t>(n_slots_));
+}
+
+LayerLoad LayerCache::load() const {
+  LayerLoad load;
+  load.exists = true;
+  load.n_slots = n_slots_;
+  load.n_head = n_head_;
+  load.f16_pages = rows_.n_allocated();
+  load.f16_table = rows_.table_capacity();
+  load.slot_capacity = slot_capacity_;
+  load.n_queries = ring_.n_allocated();
+  if (cold_ != nullptr) cold_->describe(load);
+  load.n_f16 = n_slots_ - load.n_cold;
+  return load;
+}
+
 bool LayerCache::append_k(const TokenSpan& tokens, const RowsView& rows) {
   assert(tokens.cells.size() == tokens.positions.size());
   assert(static_cast<int32_t>(tokens.cells.size()) == rows.n_rows);
@@ -45,6 +81,7 @@ bool LayerCache::append_k(const TokenSpan& tokens, const RowsView& rows) {
   place_restored(tokens);
   drop_replaced(tokens);
   first_pending_ = n_slots_;
+  reserve_slots(n_slots_ + rows.n_rows);
   const int32_t first_row = n_slots_ - n_cold();
   if (!rows_.reserve(first_row, rows.n_rows)) return false;
   rows_.store_k(first_row, rows);
@@ -100,6 +137,11 @@ void LayerCache::drop_replaced(const TokenSpan& tokens) {
     return cell >= low && cell <= high &&
            std::find(tokens.cells.begin(), tokens.cells.end(), cell) != tokens.cells.end();
   });
+}
+
+void LayerCache::drop_from(int32_t position) {
+  assert(placement_ == Placement::kByArrival);
+  drop_where([&](size_t slot) { return positions_[slot] >= position; });
 }
 
 int32_t LayerCache::drop_hidden(const uint16_t* mask, int32_t n_cells) {
@@ -198,6 +240,7 @@ bool LayerCache::restore_row(int32_t cell, bool is_k, const uint16_t* row) {
   }
   if (!cells_.empty() && cells_.back() >= cell) return false;
   if (!rows_.reserve(n_slots_, 1)) return false;
+  reserve_slots(n_slots_ + 1);
   rows_.write_k(n_slots_, row);
   identity_ = identity_ && cell == n_slots_;
   cells_.push_back(cell);
@@ -269,6 +312,8 @@ bool LayerCache::copy_from(const LayerCache& other) {
   cells_ = other.cells_;
   positions_ = other.positions_;
   state_ = other.state_;
+  slot_capacity_ = 0;
+  reserve_slots(placement_ == Placement::kByArrival ? n_slots_ : 0);
   ring_.clear();
   return true;
 }

@@ -70,6 +70,10 @@ class LayerCache {
   /// @return tokens dropped
   int32_t drop_hidden(const uint16_t* mask, int32_t n_cells);
 
+  /// By arrival: drops the tokens at or past a position, as append_k does before it takes them
+  /// anew.
+  void drop_from(int32_t position);
+
   /// By arrival: keeps slots [0, first) and `survivors` (ascending, >= first), in order.
   void keep(int32_t first, std::span<const int32_t> survivors);
 
@@ -99,6 +103,17 @@ class LayerCache {
 
   QueryRing& ring() { return ring_; }
 
+  /// Gives back what is allocated for nothing: spare pages, room in vectors. Observed queries stay.
+  void trim();
+  /// By arrival: tokens that metadata is allocated for; it grows with the tokens and never else.
+  int32_t slot_capacity() const { return slot_capacity_; }
+  /// Bytes of metadata that each of them takes.
+  static int64_t slot_bytes(int32_t n_state) {
+    return (3 + int64_t{n_state}) * static_cast<int64_t>(sizeof(int32_t));
+  }
+  /// Says what this holds, but for other_bytes.
+  LayerLoad load() const;
+
   size_t f16_bytes() const { return rows_.bytes(); }
   size_t cold_bytes() const { return cold_ == nullptr ? 0 : cold_->bytes(); }
   size_t row_bytes() const { return f16_bytes() + cold_bytes(); }
@@ -110,6 +125,7 @@ class LayerCache {
   void drop_replaced(const TokenSpan& tokens);
   void place_restored(const TokenSpan& tokens);
   bool append_runs(const TokenSpan& tokens, const RowsView& rows, bool is_k);
+  void reserve_slots(int32_t n);
 
   Placement placement_;
   void keep_rows(int32_t first, std::span<const int32_t> survivors);
@@ -119,6 +135,7 @@ class LayerCache {
   int32_t n_head_ = 0;  // f16 rows before the demoted ones
   int32_t n_slots_ = 0;
   int32_t n_fresh_ = 0;
+  int32_t slot_capacity_ = 0;
   bool restored_ = false;      // positions are cells until a token arrives
   int32_t first_pending_ = 0;  // slot of the first token of the last append_k
   bool identity_ = true;

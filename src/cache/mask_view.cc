@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "cache/scratch.h"
+
 namespace kvasir {
 namespace {
 
@@ -21,7 +23,7 @@ MaskView::Visibility class_of(const uint16_t* values, int32_t n) {
 
 void MaskView::classify(int32_t n_queries) {
   n_pages_ = (n_slots_ + kPageSlots - 1) / kPageSlots;
-  classes_.resize(static_cast<size_t>(n_queries) * static_cast<size_t>(n_pages_));
+  make_room(classes_, static_cast<size_t>(n_queries) * static_cast<size_t>(n_pages_));
   if (data_ == nullptr) {
     std::fill(classes_.begin(), classes_.end(), uint8_t{kFully});
     return;
@@ -53,7 +55,7 @@ void MaskView::set_gathered(const CellMask& mask, std::span<const int32_t> cells
   n_slots_ = static_cast<int32_t>(cells.size());
   data_ = nullptr;
   if (mask.data != nullptr) {
-    gathered_.resize(static_cast<size_t>(mask.n_queries) * cells.size());
+    make_room(gathered_, static_cast<size_t>(mask.n_queries) * cells.size());
     uint16_t* out = gathered_.data();
     for (int32_t q = 0; q < mask.n_queries; ++q) {
       const uint16_t* row = mask.data + q * mask.stride;

@@ -10,6 +10,7 @@
 
 #include "cache/attention.h"
 #include "cache/attention_call.h"
+#include "cache/scratch.h"
 #include "kernels/half.h"
 
 namespace kvasir {
@@ -77,7 +78,7 @@ struct Observer {
   // What the block's queries are where keys lie turned; valid until the worker's next call.
   void turn(Block& b, AttentionWorkspace::Worker& worker) const {
     const int32_t width = rows.rows().geometry().head_dim_k;
-    worker.turned_q.resize(std::max(worker.turned_q.size(), z(kBlockRows) * z(width)));
+    make_room(worker.turned_q, z(kBlockRows) * z(width));
     for (int32_t r = 0; r < b.n_rows; ++r) {
       float* q = worker.turned_q.data() + ptrdiff_t{r} * width;
       std::copy_n(b.q[r], width, q);
@@ -195,17 +196,15 @@ void add_query_mass(const LayerCache& rows, const AttentionShape& shape, const M
   workspace.slopes.resize(z(shape.n_heads));
   alibi_slopes(shape.max_bias, workspace.slopes);
   const size_t n_rows = z(n_queries) * z(shape.n_heads);
-  if (workspace.query_m.size() < n_rows) {
-    workspace.query_m.resize(n_rows);
-    workspace.query_s.resize(n_rows);
-  }
+  make_room(workspace.query_m, n_rows);
+  make_room(workspace.query_s, n_rows);
   const ReadOrder order = rows.read_order();
   std::span<const int32_t> positions = rows.positions();
   if (!order.is_identity()) {
-    workspace.places.resize(z(order.n_places()));
-    order.to_places(positions, std::numeric_limits<int32_t>::max(),
-                    std::span<int32_t>(workspace.places));
-    positions = workspace.places;
+    make_room(workspace.places, z(order.n_places()));
+    const auto places = std::span(workspace.places).first(z(order.n_places()));
+    order.to_places(positions, std::numeric_limits<int32_t>::max(), places);
+    positions = places;
   }
   workspace.reserve_workers(parallel.n_workers(), 1, g.head_dim_k, 1);
   const bool turned = order.n_cold > 0 && attention::turns(rows);

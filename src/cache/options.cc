@@ -83,9 +83,15 @@ PositionMode CacheOptions::position_mode() const {
   return made && made.value().positions_in_cache ? PositionMode::kCache : PositionMode::kOriginal;
 }
 
+bool CacheOptions::budget_from_cap() const {
+  return budget_mb > 0 && params.budget == 0 && params.budget_percent == 0 && params.high == 0 &&
+         params.low == 0 && params.schedule_path.empty();
+}
+
 Result<Policy> policy_of(const CacheOptions& options) {
-  if (options.params.schedule_path.empty()) return make_policy(options.policy, options.params);
   PolicyParams params = options.params;
+  params.from_cap = options.budget_from_cap();
+  if (params.schedule_path.empty()) return make_policy(options.policy, params);
   Result<std::vector<int32_t>> schedule = read_schedule(params.schedule_path);
   if (!schedule) return Error{schedule.error()};
   params.schedule = std::move(schedule.value());
@@ -150,6 +156,17 @@ Result<void> validate(const CacheOptions& options) {
                  ": every token is f16 (--kv-format f16); choose the format of older ones"};
   }
   if (!policy.value().evicts()) {
+    if (options.budget_mb > 0) {
+      std::string message = "--kv-budget-mb " + std::to_string(options.budget_mb);
+      message += ": every token stays (--kv-policy none); choose one of ";
+      bool first = true;
+      for (const Text name : policy_names()) {
+        if (name == "none") continue;
+        message.append(first ? "" : ", ").append(name);
+        first = false;
+      }
+      return Error{message};
+    }
     if (options.prefill == PrefillMode::kStream && !options.demotes()) {
       return needs_eviction("--kv-prefill stream");
     }

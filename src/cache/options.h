@@ -28,6 +28,7 @@ struct CacheOptions {
   std::optional<PositionMode> positions;  ///< empty: the policy's default
   std::string format = "f16";             ///< --kv-format: of tokens older than the recent window
   int32_t recent = kDefaultRecent;        ///< --kv-recent: newest tokens that stay f16
+  int32_t budget_mb = 0;                  ///< --kv-budget-mb: cap of all caches, MiB; 0: none
   std::string trace_path;                 ///< --kv-trace FILE; empty: none
   bool stats = false;                     ///< --kv-stats: statistics at exit
 
@@ -38,6 +39,9 @@ struct CacheOptions {
   /// True if rows may move after they were stored: tokens must then be kept by arrival, and one
   /// sequence per stream is needed.
   bool moves_rows() const { return evicts() || demotes(); }
+  /// True if --kv-budget-mb alone says how many tokens stay.
+  bool budget_from_cap() const;
+  int64_t cap_bytes() const { return int64_t{budget_mb} << 20; }
   /// The flag that makes rows move, as people gave it: "--kv-policy conf" or "--kv-format int8".
   std::string mover() const;
   /// Where tokens count: as asked for, else as the policy does; kOriginal if it cannot be made.

@@ -246,9 +246,6 @@ TEST(TakeFlags, RefusesWhatThisVersionLacksByName) {
       {{"--kv-select", "quest"}, "--kv-select quest: not in this version; allowed is dense"},
       {{"--kv-keep", "1024"},
        "--kv-keep: not in this version; a step reads every stored token (--kv-select dense)"},
-      {{"--kv-budget-mb", "64"},
-       "--kv-budget-mb: not in this version; budgets are in tokens per layer: --kv-budget, "
-       "--kv-high, --kv-low"},
   };
   for (const auto& [words, message] : cases) EXPECT_EQ(refusal(words), message);
 }
@@ -286,6 +283,7 @@ TEST(Describe, ReadsBackAsTheSameOptions) {
     CacheOptions options;
     options.policy = coin() ? "conf" : "a b\"c";
     if (coin()) options.params.budget = count(1);
+    if (coin()) options.budget_mb = count(1);
     if (coin()) options.params.high = count(1);
     if (coin()) options.params.low = count(1);
     if (coin()) options.params.tau = unit(random);
@@ -417,12 +415,50 @@ TEST(Validate, AcceptsTheDefaultsAndWorkingSets) {
                                "stream", "--kv-positions", "cache"})));
 }
 
+// The cap is budget enough for policies that need one; for conf it counts as --kv-budget does.
+TEST(Validate, TheCapAloneIsABudget) {
+  for (const auto name : policy_names()) {
+    CacheOptions options;
+    options.policy = name;
+    options.budget_mb = 64;
+    const auto valid = validate(options);
+    if (name == "none") {
+      EXPECT_EQ(valid.error().find("--kv-budget-mb 64: every token stays (--kv-policy none); "),
+                0U);
+      EXPECT_NE(valid.error().find("window"), std::string::npos);
+      continue;
+    }
+    ASSERT_TRUE(valid) << valid.error();
+    const auto policy = policy_of(options);
+    ASSERT_TRUE(policy);
+    Confidence sure;
+    sure.c = 1;
+    sure.valid = true;
+    StepState step{true, &sure};
+    const LayerState layer{0, 1, 0};
+    EXPECT_EQ(policy.value().budget->tokens(step, layer), INT32_MAX) << name;
+    step.allowance = 1000;
+    EXPECT_EQ(policy.value().budget->tokens(step, layer), name == "conf" ? 500 : 1000) << name;
+    step.confidence = nullptr;
+    EXPECT_EQ(policy.value().budget->tokens(step, layer), 1000) << name;
+    step.allowance = 1;
+    EXPECT_GT(policy.value().budget->tokens(step, layer), 4) << name;
+  }
+  const auto given = policy_of(parsed(
+      {"--kv-policy", "conf", "--kv-budget-mb", "64", "--kv-low", "300", "--kv-high", "200"}));
+  ASSERT_TRUE(given);
+  EXPECT_EQ(given.value().budget->tokens({}, {}), 300);
+}
+
 TEST(Validate, RefusesCombinations) {
   const std::pair<Words, std::string> cases[] = {
       {{"--kv-policy", "quest"}, "--kv-policy quest: no such policy; allowed are " + policies()},
       {{"--kv-policy", "conf", "--kv-budget", "64"},
        "--kv-high 32 (half of --kv-budget 64): allowed is 37 or more, that is --kv-sinks 4 + "
        "--kv-protect 32 + 1"},
+      {{"--kv-policy", "window"},
+       "--kv-policy window needs --kv-budget N: N tokens per layer, sinks included; or "
+       "--kv-budget-mb M"},
       {{"--kv-prefill", "stream"},
        "--kv-prefill stream needs a policy that evicts, found --kv-policy none"},
       {{"--kv-positions", "cache"},
@@ -478,9 +514,10 @@ TEST(Help, TextNamesEveryFlagWithDefaultAndAllowedValues) {
 // A default in words is the one in force: giving it changes nothing.
 TEST(Help, InitialValuesAreTheDefaults) {
   const std::set<std::string_view> in_words = {
-      "--kv-budget",    "--kv-high",   "--kv-low",   "--kv-alpha",    "--kv-lambda", "--kv-protect",
-      "--kv-pyramid",   "--kv-shrink", "--kv-scale", "--kv-schedule", "--kv-trace",  "--kv-stats",
-      "--kv-positions", "--kv-preset", "--kv-blend", "--kv-values",   "--kv-by-age"};
+      "--kv-budget",  "--kv-high",    "--kv-low",       "--kv-alpha",  "--kv-lambda",
+      "--kv-protect", "--kv-pyramid", "--kv-shrink",    "--kv-scale",  "--kv-schedule",
+      "--kv-trace",   "--kv-stats",   "--kv-positions", "--kv-preset", "--kv-blend",
+      "--kv-values",  "--kv-by-age",  "--kv-budget-mb"};
   for (const auto& flag : flag_help()) {
     if (in_words.contains(flag.name)) continue;
     EXPECT_EQ(parsed({std::string(flag.name), std::string(flag.initial)}), CacheOptions{})

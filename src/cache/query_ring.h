@@ -29,6 +29,10 @@ class QueryRing {
     const auto index = static_cast<size_t>(n_pushed_ % capacity_);
     ++n_pushed_;
     if (index >= positions_.size()) {
+      if (index == 1) {  // one query or all: what is allocated can be told in advance
+        positions_.reserve(static_cast<size_t>(capacity_));
+        rows_.reserve(static_cast<size_t>(capacity_) * static_cast<size_t>(width_));
+      }
       positions_.resize(index + 1);
       rows_.resize((index + 1) * static_cast<size_t>(width_));
     }
@@ -53,6 +57,8 @@ class QueryRing {
   int32_t size() const { return static_cast<int32_t>(std::min<int64_t>(n_pushed_, capacity_)); }
   const float* row(int32_t i) const { return rows_.data() + static_cast<ptrdiff_t>(i) * width_; }
   std::span<const int32_t> positions() const { return positions_; }
+  /// Queries that memory is allocated for.
+  int32_t n_allocated() const { return static_cast<int32_t>(positions_.capacity()); }
   size_t bytes() const {
     return rows_.capacity() * sizeof(float) + positions_.capacity() * sizeof(int32_t);
   }

@@ -38,6 +38,11 @@ class Rotator {
   /// Writes `row`, turned, to `out`. Both [head_dim] f32; may not overlap.
   void apply(const float* turn, const float* row, int32_t head_dim, float* out) const;
 
+  /// The most that one of rows of `head_dim` channels takes.
+  static constexpr int64_t most_bytes(int32_t head_dim) {
+    return kSlots * (int64_t{head_dim} * static_cast<int64_t>(sizeof(float)) +
+                     static_cast<int64_t>(sizeof(int32_t)));
+  }
   size_t bytes() const {
     return turns_.capacity() * sizeof(float) + keys_.capacity() * sizeof(int32_t);
   }

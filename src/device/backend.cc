@@ -87,6 +87,7 @@ void Backend::optimize(ggml_cgraph* graph, ggml_backend_graph_optimize_params* p
       const CacheTensor* tensor = KvBuffer::cache_tensor(node);
       if (tensor == nullptr) continue;
       tracker_.add_buffer(*buffer);
+      tracker_.note_ubatch(node->src[1]->ne[0]);
       if (tensor->is_k && tensor->layer == buffer->first_layer()) {
         const StepTracker::Inputs& inputs = tracker_.learn_rows(node);
         keep(inputs.tokens, node);
@@ -107,7 +108,8 @@ void Backend::learn_attention(const ggml_tensor* op) {
   const LayerGeometry geometry{static_cast<int32_t>(op->src[1]->ne[2]),
                                static_cast<int32_t>(op->src[1]->ne[0]),
                                static_cast<int32_t>(op->src[2]->ne[0])};
-  Result<void> set = buffer->set_geometry(tensor->layer, geometry);
+  Result<void> set =
+      buffer->set_geometry(tensor->layer, geometry, static_cast<int32_t>(op->src[0]->ne[2]));
   if (!set) failure_ = set.error();
 }
 
@@ -180,7 +182,8 @@ Result<void> Backend::store(ggml_tensor* op) {
   if (!made) return Error{made.error()};
   Cache& cache = *made.value();
   if (tensor.is_k) {
-    tracker_.note_rows(buffer, tensor.layer, op);
+    Result<void> room = tracker_.note_rows(buffer, tensor.layer, op);
+    if (!room) return room;
     Result<void> learnt = learn_rotation(cache, tensor.layer, op);
     if (!learnt) return learnt;
   }

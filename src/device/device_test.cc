@@ -123,6 +123,16 @@ TEST_F(CacheTensors, StreamsAreCopiedWhole) {
   EXPECT_EQ(read(v_, kCells, 70), v_rows);
 }
 
+TEST_F(CacheTensors, UnderACapNothingIsRestoredOrCopied) {
+  CacheOptions options;
+  options.policy = "window";
+  options.budget_mb = 64;
+  make(true, options);
+  const std::vector<uint16_t> rows = pattern(kWidth * 4, 3);
+  ggml_backend_tensor_set(k_, rows.data(), 0, rows.size() * 2);
+  for (const uint16_t value : read(k_, 0, 4)) EXPECT_GT(value & 0x7FFF, 0x7C00) << "NaN: absent";
+}
+
 TEST_F(CacheTensors, EvictedCachesForgetRestoredRows) {
   CacheOptions options;
   options.policy = "window";

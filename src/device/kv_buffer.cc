@@ -224,6 +224,7 @@ Result<Cache*> KvBuffer::cache() {
       Result<void> set = cache_->set_geometry(layer, geometry);
       assert(set);
     }
+    for (const auto& [layer, n_heads] : query_heads_) cache_->set_query_heads(layer, n_heads);
   }
   return cache_.get();
 }
@@ -248,9 +249,27 @@ void KvBuffer::note_foreign(const ggml_tensor* op) {
   if (foreign_.empty()) foreign_ = std::string(ggml_op_name(op->op)) + " (" + op->name + ")";
 }
 
-Result<void> KvBuffer::set_geometry(int32_t layer, const LayerGeometry& geometry) {
+Result<void> KvBuffer::set_geometry(int32_t layer, const LayerGeometry& geometry, int32_t n_heads) {
   geometries_[layer] = geometry;
-  return cache_ == nullptr ? Result<void>{} : cache_->set_geometry(layer, geometry);
+  query_heads_[layer] = n_heads;
+  if (cache_ == nullptr) return {};
+  Result<void> set = cache_->set_geometry(layer, geometry);
+  if (set) cache_->set_query_heads(layer, n_heads);
+  return set;
+}
+
+// Rows that come from elsewhere would be in memory twice, there and here, and only what is here is
+// under the cap. The stream is lost: its next attention fails.
+bool KvBuffer::refuses_restoring(int32_t stream) {
+  if (options_.budget_mb == 0) return false;
+  if (!refusal_said_) {
+    GGML_LOG_ERROR(
+        "kvasir: with --kv-budget-mb no sequence is restored or copied, since saved ones do not "
+        "count; pass --cache-ram 0 --ctx-checkpoints 0\n");
+    refusal_said_ = true;
+  }
+  if (cache_ != nullptr) cache_->lose_stream(stream);
+  return true;
 }
 
 // Calls f(layer rows or null, cell, is_k, first byte in row, bytes, byte offset in the request).
@@ -306,6 +325,7 @@ void KvBuffer::write(const ggml_tensor* tensor, const void* data, size_t offset,
   for_rows(
       tensor, offset, size,
       [&](const CacheTensor& t, int32_t stream, int32_t cell, size_t first, size_t n, size_t done) {
+        if (refuses_restoring(stream)) return;
         if (made.value()->moves_rows()) {
           restore(t, stream, cell, static_cast<const std::byte*>(data) + done, first, n);
           return;
@@ -352,6 +372,10 @@ bool KvBuffer::copy_stream(const ggml_tensor* src, const ggml_tensor* dst) {
                             static_cast<const std::byte*>(root_of(t)->data)) /
         stream_bytes);
   };
+  if (options_.budget_mb > 0) {
+    refuses_restoring(stream_of(dst));
+    return true;
+  }
   // K and V of a layer are copied one after the other; the K copy takes both.
   if (from->is_k && cache_ != nullptr) {
     return static_cast<bool>(cache_->copy_layer(from->layer, stream_of(src), stream_of(dst)));

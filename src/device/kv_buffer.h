@@ -62,9 +62,9 @@ class KvBuffer {
   int32_t n_streams() const { return n_streams_; }
   int32_t first_layer() const;
 
-  /// How rows of a layer are cut into heads, as its attention reads them. Layers of which nothing
-  /// is said are cut in some way that fits.
-  Result<void> set_geometry(int32_t layer, const LayerGeometry& geometry);
+  /// How rows of a layer are cut into heads, as its attention of n_heads query heads reads them.
+  /// Layers of which nothing is said are cut in some way that fits. n_heads 0: not known.
+  Result<void> set_geometry(int32_t layer, const LayerGeometry& geometry, int32_t n_heads = 0);
 
   /// Notes an operation that reads or writes rows here without the device. Policies that evict
   /// refuse such a model: what is evicted cannot be read.
@@ -104,6 +104,7 @@ class KvBuffer {
  private:
   KvBuffer(std::byte* base, size_t size);
   LayerGeometry some_geometry(int32_t layer) const;
+  bool refuses_restoring(int32_t stream);
   void restore(const CacheTensor& tensor, int32_t stream, int32_t cell, const std::byte* bytes,
                size_t first, size_t size);
   template <typename RowFn>
@@ -115,12 +116,14 @@ class KvBuffer {
   int64_t n_clears_ = 0;
   bool is_kv_ = false;
   bool given_up_ = false;
+  bool refusal_said_ = false;
   bool dense_ = false;
   int32_t n_cells_ = 0;
   int32_t n_streams_ = 0;
   CacheOptions options_;
   std::map<const void*, CacheTensor> tensors_;   // by address
   std::map<int32_t, LayerGeometry> geometries_;  // by layer
+  std::map<int32_t, int32_t> query_heads_;       // by layer
   std::map<int32_t, int64_t> last_epoch_;        // by layer
   std::string foreign_;
   std::unique_ptr<Cache> cache_;

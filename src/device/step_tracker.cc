@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "base/stopwatch.h"
+#include "cache/room.h"
 #include "device/device_state.h"
 #include "device/graph_walk.h"
 #include "device/statistics.h"
@@ -50,11 +51,36 @@ const StepTracker::Inputs& StepTracker::inputs_of(ggml_tensor* node, bool is_hea
   return is_head ? learn_head(node) : learn_rows(node);
 }
 
-void StepTracker::note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_rows) {
+// Caches of all buffers, and what the ubatch brings each stream.
+Result<void> StepTracker::make_room(const KvBuffer& buffer) {
+  if (buffer.options().budget_mb == 0) return {};
+  std::vector<Cache*> caches;
+  caches.reserve(buffers_.size());
+  for (KvBuffer* b : buffers_) {
+    Result<Cache*> cache = b->cache();
+    if (!cache) return Error{cache.error()};
+    if (cache.value()->config().n_streams == buffer.n_streams()) caches.push_back(cache.value());
+  }
+  const auto n_tokens = static_cast<int64_t>(stream_of_.size());
+  const auto n_ubatch = static_cast<int32_t>(std::max(n_ubatch_, n_tokens));
+  if (!cap_checked_) {
+    if (auto fits = check_cap(caches, n_ubatch, parallel_->n_workers()); !fits) return fits;
+    cap_checked_ = true;
+  }
+  std::vector<int32_t> n_new(z(buffer.n_streams()));
+  for (size_t i = 0; i < stream_of_.size(); ++i) {
+    int32_t& n = n_new[z(stream_of_[i])];
+    if (n++ > 0) continue;
+    for (Cache* cache : caches) cache->drop_from(stream_of_[i], positions_[i]);
+  }
+  return kvasir::make_room(caches, n_new, n_ubatch, *parallel_);
+}
+
+Result<void> StepTracker::note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_rows) {
   int64_t& last = buffer.last_epoch(layer);
   if (open_ && last != epoch_) {
     last = epoch_;
-    return;
+    return {};
   }
   end_without_logits();
   follow_clears();
@@ -78,6 +104,7 @@ void StepTracker::note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_ro
     if (i > 0 && stream_of_[i] == stream_of_[i - 1]) continue;
     end_waiting(stream_of_[i], brought_to(stream_of_[i]).n_tokens == 1);
   }
+  return make_room(buffer);
 }
 
 void StepTracker::end_with_logits(ggml_tensor* head) {

@@ -9,6 +9,7 @@
 // on. One caller at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -42,8 +43,12 @@ class StepTracker {
   const Inputs& learn_rows(ggml_tensor* set_rows);
   const Inputs& learn_head(ggml_tensor* head);
 
-  /// Call before K rows of a SET_ROWS are stored: begins a ubatch where that is due.
-  void note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_rows);
+  /// Notes how many tokens a graph is built for: the largest counts as the ubatch.
+  void note_ubatch(int64_t n_tokens) { n_ubatch_ = std::max(n_ubatch_, n_tokens); }
+
+  /// Call before K rows of a SET_ROWS are stored: begins a ubatch where that is due, and makes room
+  /// for it under --kv-budget-mb. Fails with one line where the cap is too small.
+  Result<void> note_rows(KvBuffer& buffer, int32_t layer, ggml_tensor* set_rows);
 
   /// Ends the ubatch with its logits. `head` is the node that holds them, [vocab, n_outputs].
   void end_with_logits(ggml_tensor* head);
@@ -72,6 +77,7 @@ class StepTracker {
   };
   // Where the caches were cleared, steps count anew and what is held back is dropped.
   void follow_clears();
+  Result<void> make_room(const KvBuffer& buffer);
   Brought brought_to(int32_t stream) const;
   void end_ubatch(const std::map<int32_t, Confidence>& confidences);
   void end_waiting(int32_t stream, bool decoding);
@@ -88,6 +94,8 @@ class StepTracker {
   bool open_ = false;
   int64_t n_clears_ = 0;  // of all buffers, when last looked at
   int64_t epoch_ = 0;
+  int64_t n_ubatch_ = 0;
+  bool cap_checked_ = false;
   std::vector<int32_t> positions_, tokens_, stream_of_;  // [n_tokens]
   std::map<int32_t, Stream> streams_;
 };

@@ -36,6 +36,19 @@ class ShareBudget final : public BudgetRule {
   int64_t floor_;
 };
 
+class CapBudget final : public BudgetRule {
+ public:
+  CapBudget(double share, int64_t floor) : share_(share), floor_(floor) {}
+  int32_t tokens(const StepState& step, const LayerState&) const override {
+    if (step.allowance == std::numeric_limits<int32_t>::max()) return step.allowance;
+    return clamped(std::max(static_cast<double>(floor_), share_ * step.allowance));
+  }
+
+ private:
+  double share_;
+  int64_t floor_;
+};
+
 // Past the end of the record its last budget holds on.
 class ScheduleBudget final : public BudgetRule {
  public:
@@ -130,9 +143,10 @@ Result<std::unique_ptr<BudgetRule>> given_budget(std::string_view name, const Po
     if (auto ok = check_percent(params.budget_percent); !ok) return Error{ok.error()};
     return share_budget(params.budget_percent, floor.tokens);
   }
+  if (params.from_cap) return cap_budget(1, floor.tokens);
   if (params.budget == 0) {
     return Error{"--kv-policy " + std::string(name) +
-                 " needs --kv-budget N: N tokens per layer, sinks included"};
+                 " needs --kv-budget N: N tokens per layer, sinks included; or --kv-budget-mb M"};
   }
   if (params.budget < floor.tokens) {
     return below_floor(flag_and_value("--kv-budget", params.budget), floor);
@@ -157,6 +171,10 @@ std::unique_ptr<BudgetRule> fixed_budget(int32_t tokens) {
 
 std::unique_ptr<BudgetRule> share_budget(double percent, int64_t floor) {
   return std::make_unique<ShareBudget>(percent, floor);
+}
+
+std::unique_ptr<BudgetRule> cap_budget(double share, int64_t floor) {
+  return std::make_unique<CapBudget>(share, floor);
 }
 
 std::unique_ptr<BudgetRule> pyramid_budget(std::unique_ptr<BudgetRule> inside, Pyramid pyramid) {

@@ -27,6 +27,8 @@ BudgetFloor budget_floor(int32_t sinks, int32_t protect);
 std::unique_ptr<BudgetRule> fixed_budget(int32_t tokens);
 /// max(floor, percent / 100 of the tokens that the stream has seen), rounded down.
 std::unique_ptr<BudgetRule> share_budget(double percent, int64_t floor);
+/// max(floor, share of what --kv-budget-mb leaves the stream), rounded down.
+std::unique_ptr<BudgetRule> cap_budget(double share, int64_t floor);
 /// N(l) = min(N, max(n_min, N * beta^(l / L))), rounded down; N of the rule inside.
 std::unique_ptr<BudgetRule> pyramid_budget(std::unique_ptr<BudgetRule> inside, Pyramid pyramid);
 /// Falls by at most `step` tokens a step: max(N, live - step), but never above what the rule inside
@@ -37,7 +39,8 @@ std::unique_ptr<BudgetRule> shrink_budget(std::unique_ptr<BudgetRule> inside, in
 std::unique_ptr<BudgetRule> burst_budget(std::unique_ptr<BudgetRule> inside, int32_t burst,
                                          int64_t floor);
 
-/// The rule that --kv-budget N, --kv-budget P% or --kv-schedule asks for, in a pyramid where
+/// The rule that --kv-budget N, --kv-budget P%, --kv-schedule or --kv-budget-mb asks for, in a
+/// pyramid where
 /// --kv-pyramid does. Fails with one line if none of them is given or it is below the floor.
 Result<std::unique_ptr<BudgetRule>> make_budget(std::string_view name, const PolicyParams& params,
                                                 const BudgetFloor& floor);

@@ -118,7 +118,8 @@ struct Refusal {
 
 const Refusal kRefusals[] = {
     {"tova", [](auto&) {},
-     "--kv-policy tova needs --kv-budget N: N tokens per layer, sinks included"},
+     "--kv-policy tova needs --kv-budget N: N tokens per layer, sinks included; or --kv-budget-mb "
+     "M"},
     {"snapkv", [](auto& p) { p.budget = 36; },
      "--kv-budget 36: allowed is 37 or more, that is --kv-sinks 4 + --kv-protect 32 + 1"},
     {"window", [](auto& p) { p.budget_percent = 101; },

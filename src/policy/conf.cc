@@ -10,8 +10,8 @@
 //   The paper leaves open: a term is 0 when its largest and smallest value are equal; a prompt's
 //   tokens start from the mean mass of its last 32 queries.
 // Defaults (table 5, WikiText-2): N_high 128, N_low 256, tau 0.7, alpha 0.65, lambda 0.90, P 32.
-//   --kv-budget N sets N_low = N and N_high = N / 2; P% likewise; --kv-high and --kv-low win over
-//   it. Sinks, 4 by default, are not the paper's: --kv-sinks 0 is.
+//   --kv-budget N sets N_low = N and N_high = N / 2; P% and --kv-budget-mb likewise; --kv-high and
+//   --kv-low win over it. Sinks, 4 by default, are not the paper's: --kv-sinks 0 is.
 // Not the paper's, off unless asked for:
 //   --kv-shrink D   a sure step lowers the budget by at most D
 //   --kv-blend      N = N_low - (N_low - N_high) * c, rounded up; tau is not read
@@ -166,9 +166,11 @@ class ConfRanker final : public Ranker {
 struct Level {
   int32_t tokens = 0;  // 0: a share
   double percent = 0;
-  std::string from;  // the flag and value as the user can recognise them
+  std::string from;     // the flag and value as the user can recognise them
+  bool of_cap = false;  // the share is of what --kv-budget-mb leaves
 
   std::unique_ptr<BudgetRule> rule(int64_t floor) const {
+    if (of_cap) return cap_budget(percent / 100, floor);
     return tokens != 0 ? fixed_budget(tokens) : share_budget(percent, floor);
   }
 };
@@ -181,6 +183,7 @@ Level level_of(const char* flag, int32_t given, const PolicyParams& params, doub
                int32_t initial) {
   const std::string budget = flag_and_value("--kv-budget", params.budget);
   if (given != 0) return {given, 0, flag_and_value(flag, given)};
+  if (params.from_cap) return {0, 100 * share, "", true};
   if (params.budget_percent != 0) return {0, params.budget_percent * share, ""};
   if (params.budget == 0) return {initial, 0, flag_and_value(flag, initial) + " (default)"};
   if (share == 1) return {params.budget, 0, budget};

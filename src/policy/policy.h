@@ -9,6 +9,7 @@
 // several layers at once.
 #pragma once
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -48,6 +49,8 @@ struct StepState {
   const Confidence* confidence = nullptr;  ///< null where no logits were seen
   int64_t step = 0;      ///< steps of the stream that asked for a budget before this one
   int32_t n_tokens = 0;  ///< tokens that the stream has seen: newest position + 1
+  /// Tokens per layer that --kv-budget-mb leaves the stream; INT32_MAX: it sets no limit yet.
+  int32_t allowance = INT32_MAX;
 };
 
 /// What a budget rule may know of a layer.
@@ -144,6 +147,7 @@ enum class AttentionScale { kMinMax, kRank, kLog };
 struct PolicyParams {
   int32_t budget = 0;              ///< --kv-budget N; 0: not given
   double budget_percent = 0;       ///< --kv-budget P%; 0: not given
+  bool from_cap = false;           ///< --kv-budget-mb alone: the budget is StepState::allowance
   int32_t high = 0;                ///< --kv-high; 0: not given
   int32_t low = 0;                 ///< --kv-low; 0: not given
   double tau = 0.7;                ///< --kv-tau

@@ -102,7 +102,8 @@ const Refusal kRefusals[] = {
     {"none", [](auto& p) { p.sinks = -1; }, "--kv-sinks -1: allowed is 0 or more"},
 
     {"window", [](auto&) {},
-     "--kv-policy window needs --kv-budget N: N tokens per layer, sinks included"},
+     "--kv-policy window needs --kv-budget N: N tokens per layer, sinks included; or "
+     "--kv-budget-mb M"},
     {"window", [](auto& p) { p.budget = 4; },
      "--kv-budget 4: allowed is 5 or more, that is --kv-sinks 4 + 1"},
     {"window", [](auto& p) { p.budget = -7; },
