@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures the presets on the F16 copy of the default model and writes src/app/preset_costs.inc, from
-# which `kvasir doctor` tells what they cost. Five minutes; `make build` first.
+# which `kvasir doctor` tells what they cost. Three minutes; `make build` first.
 . "$(dirname "${BASH_SOURCE[0]}")/setup/common.sh"
 cd "$repo"
 
@@ -11,7 +11,7 @@ for preset in exact light balanced small paper; do
   sets+=(--set "$preset: --kv-preset $preset")
 done
 rm -f "$out"
-build/bin/kvasir eval fidelity -m smollm2-f16 --text bible --tokens 3072 --prefix 1536 "${sets[@]}" --json "$out" ||
+build/bin/kvasir eval fidelity -m smollm2-f16 --text bible --tokens 2048 --prefix 1024 "${sets[@]}" --json "$out" ||
   die "the presets were not measured"
 python3 - "$out" >src/app/preset_costs.inc <<'PYTHON'
 import json

@@ -40,7 +40,7 @@ Result<std::string> entry(const Preset& preset, const ModelInfo& model) {
   if (auto applied = apply_preset(preset.name, options); !applied) return Error{applied.error()};
   const auto cost = costs(model, options, kLength);
   if (!cost) return Error{cost.error()};
-  char line[160];
+  char line[256];
   const Measured* seen = measured(preset.name);
   std::snprintf(line, sizeof(line), "%-10s %10.1f", std::string(preset.name).c_str(),
                 static_cast<double>(cost.value()[0].steady_bytes) / kMiB);
@@ -62,7 +62,7 @@ Result<std::string> entry(const Preset& preset, const ModelInfo& model) {
 }  // namespace
 
 Result<std::string> preset_table(const ModelInfo& model) {
-  char line[160];
+  char line[256];
   std::snprintf(line, sizeof(line), "%-10s %10s  %10s  %12s\n", "--kv-preset", "MiB", "KL, nats",
                 "same top, %");
   std::string text = line;
