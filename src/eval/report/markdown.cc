@@ -107,6 +107,14 @@ std::string fidelity_table(const Json& result, const Json* needle) {
   return table.text();
 }
 
+// A command as others would give it: where its result was written is nobody else's path.
+std::string command_text(const Json& result) {
+  std::string text = words_text(result.at("command"));
+  const size_t at = text.find(" --json ");
+  if (at != std::string::npos) text.erase(at, text.find(" --", at + 1) - at);
+  return text.insert(0, "kvasir ");
+}
+
 // What was run, where and when: one list item.
 std::string run_facts(const Json& result) {
   std::string text = "- ";
@@ -117,9 +125,7 @@ std::string run_facts(const Json& result) {
   text.append(escape_markdown(result.at("began").get<std::string>())).append(", took ");
   text.append(duration_text(result.at("seconds"))).append(", version ");
   text.append(escape_markdown(result.at("kvasir").get<std::string>())).append(". ");
-  std::string command = "kvasir ";
-  command.append(words_text(result.at("command")));
-  return text.append(code_text(command)).append("\n");
+  return text.append(code_text(command_text(result))).append("\n");
 }
 
 std::string context_text(const Json& result) {

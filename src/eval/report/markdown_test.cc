@@ -43,6 +43,14 @@ TEST(Markdown, TheMainTableHasPapersNamesAndNeedles) {
   EXPECT_TRUE(has(text, "2025-01-01T00:00:00Z"));
 }
 
+TEST(Markdown, CommandsNameNoFileOfTheirOwn) {
+  Json result = fidelity_result();
+  result["command"] = "eval fidelity --json /x/y.json --tokens 9";
+  EXPECT_TRUE(has(page({result}), "`kvasir eval fidelity --tokens 9`"));
+  result["command"] = "eval fidelity --tokens 9 --json /x/y.json";
+  EXPECT_TRUE(has(page({result}), "`kvasir eval fidelity --tokens 9`"));
+}
+
 TEST(Markdown, RowsAreSortedByKl) {
   const std::string text = page({fidelity_result()});
   const size_t conf = text.find("\n| conf-128 |");
