@@ -5,6 +5,7 @@
 
 #include "base/stopwatch.h"
 #include "cache/cache.h"
+#include "cache/scratch.h"
 
 namespace kvasir {
 namespace {
@@ -193,10 +194,10 @@ void Cache::give_back_workspace() {
   workspace_ = {};
   for (MaskView& mask : cell_masks_) mask = {};
   for (MaskView& mask : slot_masks_) mask = {};
-  scores_ = {};
-  order_ = {};
-  survivors_ = {};
-  places_ = {};
+  give_back(scores_);
+  give_back(order_);
+  give_back(survivors_);
+  give_back(places_);
   encode_ = {};
 }
 

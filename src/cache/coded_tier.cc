@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cache/scratch.h"
 #include "format/f16_codec.h"
 #include "kernels/half.h"
 
@@ -64,7 +65,7 @@ void BlockTable::trim() {
   }
   pool_ = std::move(pool);
   blocks_.shrink_to_fit();
-  free_ = {};
+  give_back(free_);
   free_.reserve(blocks_.size());
 }
 
@@ -116,9 +117,9 @@ void BlockTable::keep(int32_t first, std::span<const int32_t> survivors, int32_t
 }
 
 void BlockTable::clear() {
-  blocks_ = std::vector<Block>();  // gives the memory back, which {} does not
-  pool_ = std::vector<std::byte>();
-  free_ = std::vector<int32_t>();
+  give_back(blocks_);
+  give_back(pool_);
+  give_back(free_);
 }
 
 size_t BlockTable::bytes() const {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cache/mask_view.h"
+#include "cache/scratch.h"
 #include "kernels/half.h"
 
 namespace kvasir {
@@ -54,7 +55,7 @@ void LayerCache::trim() {
   cells_.shrink_to_fit();
   positions_.shrink_to_fit();
   state_.shrink_to_fit();
-  survivors_ = {};
+  give_back(survivors_);
   survivors_.reserve(static_cast<size_t>(n_slots_));
 }
 

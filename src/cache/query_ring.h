@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "cache/scratch.h"
+
 namespace kvasir {
 
 class QueryRing {
@@ -44,8 +46,8 @@ class QueryRing {
   void clear() {
     n_pushed_ = 0;
     if (positions_.size() <= 1) return;
-    std::vector<int32_t>().swap(positions_);  // assigning {} would keep the memory
-    std::vector<float>().swap(rows_);
+    give_back(positions_);
+    give_back(rows_);
   }
 
   /// Where the oldest query lies: queries come as row(oldest) to row(size() - 1), then from row(0).
