@@ -5,8 +5,6 @@
 // Defaults: lambda 0.90, P = 32 and sinks 4 as `conf`, so that they differ in the ranker alone;
 // after a prompt tokens start from the mean mass of its last 32 queries. The budget is --kv-budget,
 // or the recorded one of --kv-schedule, step by step.
-#include <algorithm>
-#include <cassert>
 #include <memory>
 
 #include "policy/checks.h"
@@ -18,7 +16,7 @@ namespace {
 constexpr double kLambda = 0.90;
 constexpr int32_t kObservedQueries = 32;
 
-class AttentionRanker final : public Ranker {
+class AttentionRanker final : public StateRanker {
  public:
   AttentionRanker(double lambda, HeadReduction heads) : lambda_(lambda), heads_(heads) {}
 
@@ -29,13 +27,8 @@ class AttentionRanker final : public Ranker {
     needs.heads = heads_;
     return needs;
   }
-  int32_t n_state() const override { return 1; }
   void observe(const Mass& seen, std::span<float> state) const override {
     fold_average(seen, lambda_, state, 1);
-  }
-  void score(const Candidates& candidates, std::span<float> scores) const override {
-    assert(scores.size() == candidates.state.size());
-    std::copy(candidates.state.begin(), candidates.state.end(), scores.begin());
   }
 
  private:

@@ -25,6 +25,11 @@ class RecencyRanker final : public Ranker {
 
 }  // namespace
 
+void StateRanker::score(const Candidates& candidates, std::span<float> scores) const {
+  assert(scores.size() == candidates.state.size());
+  std::copy(candidates.state.begin(), candidates.state.end(), scores.begin());
+}
+
 std::unique_ptr<Ranker> recency_ranker() { return std::make_unique<RecencyRanker>(); }
 
 float finite_mass(float mass) { return std::isfinite(mass) ? mass : 0.0F; }

@@ -12,6 +12,13 @@
 
 namespace kvasir {
 
+/// A ranker whose state is the score itself: one float a token, which observe() or arrive() leave.
+class StateRanker : public Ranker {
+ public:
+  int32_t n_state() const override { return 1; }
+  void score(const Candidates& candidates, std::span<float> scores) const override;
+};
+
 /// Newer tokens rank higher.
 std::unique_ptr<Ranker> recency_ranker();
 

@@ -35,7 +35,7 @@ void average_pool(std::span<const float> in, std::span<float> out) {
   }
 }
 
-class SnapRanker final : public Ranker {
+class SnapRanker final : public StateRanker {
  public:
   explicit SnapRanker(HeadReduction heads) : heads_(heads) {}
 
@@ -46,7 +46,6 @@ class SnapRanker final : public Ranker {
     needs.heads = heads_;
     return needs;
   }
-  int32_t n_state() const override { return 1; }
 
   void observe(const Mass& seen, std::span<float> state) const override {
     assert(seen.mass.size() == state.size());
@@ -56,11 +55,6 @@ class SnapRanker final : public Ranker {
     average_pool(seen.mass.first(n_prefix), state.first(n_prefix));
     std::transform(seen.mass.begin() + static_cast<ptrdiff_t>(n_prefix), seen.mass.end(),
                    state.begin() + static_cast<ptrdiff_t>(n_prefix), finite_mass);
-  }
-
-  void score(const Candidates& candidates, std::span<float> scores) const override {
-    assert(scores.size() == candidates.state.size());
-    std::copy(candidates.state.begin(), candidates.state.end(), scores.begin());
   }
 
  private:

@@ -15,7 +15,7 @@
 namespace kvasir {
 namespace {
 
-class NewestQueryRanker final : public Ranker {
+class NewestQueryRanker final : public StateRanker {
  public:
   explicit NewestQueryRanker(HeadReduction heads) : heads_(heads) {}
 
@@ -26,14 +26,9 @@ class NewestQueryRanker final : public Ranker {
     needs.heads = heads_;
     return needs;
   }
-  int32_t n_state() const override { return 1; }
   void observe(const Mass& seen, std::span<float> state) const override {
     assert(seen.mass.size() == state.size());
     std::transform(seen.mass.begin(), seen.mass.end(), state.begin(), finite_mass);
-  }
-  void score(const Candidates& candidates, std::span<float> scores) const override {
-    assert(scores.size() == candidates.state.size());
-    std::copy(candidates.state.begin(), candidates.state.end(), scores.begin());
   }
 
  private:
