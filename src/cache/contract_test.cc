@@ -4,28 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <filesystem>
-#include <new>
 
+#include "cache/count_allocations.h"
 #include "cache/test_model.h"
 #include "cache/trace.h"
 #include "format/row_codec.h"
-
-namespace {
-std::atomic<int64_t> n_allocations{0};
-}  // namespace
-
-// The program's own allocation, so that it can be counted.
-[[gnu::noinline]] void* operator new(size_t bytes) {
-  ++n_allocations;
-  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace kvasir {
 namespace {

@@ -13,26 +13,18 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <new>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 #include <vector>
 
+#include "cache/count_allocations.h"
+
 namespace {
-std::atomic<int64_t> n_allocations{0};
 std::atomic<int64_t> n_writes{0};
 }  // namespace
 
-// The program's own allocation and write(2), so that both can be counted.
-[[gnu::noinline]] void* operator new(size_t bytes) {
-  ++n_allocations;
-  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+// The program's own write(2), so that it can be counted.
 extern "C" ssize_t write(int fd, const void* data, size_t bytes) {
   ++n_writes;
   return syscall(SYS_write, fd, data, bytes);
