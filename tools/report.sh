@@ -47,8 +47,9 @@ short=(-m smollm2-f16 --text bible --tokens 1024 --prefix 512)
 window512=(--set "window 512: --kv-policy window --kv-budget 512")
 conf512=(--set "conf 512/1024: --kv-policy conf --kv-high 512 --kv-low 1024")
 
-# --- One parameter after another
+# --- The premise on a second model, then one parameter after another
 sweeps() {
+  evaluate premise-gemma3 6 premise -m gemma3-f16 --text bible --tokens 2048 --prefix 512 --every 4
   evaluate sweep-tau 3 fidelity "${short[@]}" "${conf[@]}" --sweep kv-tau=0.3,0.5,0.7,0.8,0.9
   evaluate sweep-budget 3 fidelity "${short[@]}" --set "conf: --kv-policy conf" \
     --sweep kv-budget=128,192,256,384,512
@@ -56,7 +57,17 @@ sweeps() {
     --set "conf int8-channel: --kv-policy conf --kv-high 256 --kv-low 512 --kv-format int8-channel" \
     --sweep kv-recent=0,32,64,128,256
   evaluate sweep-ranker 7 fidelity "${short[@]}" "${conf[@]}" --sweep kv-alpha=0,0.35,0.65,0.85,1 \
-    --sweep kv-lambda=0.9,0.98
+    --sweep kv-lambda=0.9,0.98,0.999
+}
+
+# --- Every policy with a quarter and an eighth of the tokens
+shares() {
+  local share policies=window,recency,random,streaming,scissorhands,h2o,snapkv,pyramidkv,tova,keydiff,knorm
+  policies+=,attention,conf,conf+
+  for share in 25 12.5; do
+    evaluate "shares-$share" 10 fidelity -m smollm2-f16 --text bible --tokens 2048 --prefix 1024 \
+      --set "$share %: --kv-budget $share%" --sweep "kv-policy=$policies"
+  done
 }
 
 # --- Rankers alone, at the budgets of each step that conf had
@@ -77,8 +88,8 @@ formats_alone() {
   local model text
   for model in smollm2-f16 gemma3-f16; do
     for text in bible gpl; do
-      evaluate "formats-$model-$text" "$([[ $model == gemma3-f16 ]] && echo 60 || echo 25)" \
-        fidelity -m "$model" --text "$text" --tokens 3072 --prefix 1536 --formats
+      evaluate "formats-$model-$text" "$([[ $model == gemma3-f16 ]] && echo 40 || echo 15)" \
+        fidelity -m "$model" --text "$text" --tokens 3072 --prefix 2304 --formats
     done
   done
 }
@@ -88,7 +99,6 @@ other_tables() {
   evaluate fidelity-512 20 fidelity -m smollm2-f16 --text bible --tokens 2048 --prefix 1024 --methods 512
   evaluate fidelity-gpl 20 fidelity -m smollm2-f16 --text gpl --tokens 2048 --prefix 1024 --methods 256
   evaluate fidelity-gemma3 60 fidelity -m gemma3-f16 --text bible --tokens 2048 --prefix 1024 --methods 256
-  evaluate premise-gemma3 6 premise -m gemma3-f16 --text bible --tokens 2048 --prefix 512 --every 4
 }
 
 # --- Other questions about a compressed context
@@ -107,8 +117,9 @@ questions() {
 everything() {
   main_table
   [[ $kind == full ]] || return 0
-  sweeps
   rankers
+  sweeps
+  shares
   formats_alone
   other_tables
   questions
