@@ -116,6 +116,70 @@ void attend(benchmark::State& bench, const KvKernels* table, Shape shape, size_t
                          benchmark::Counter::kIsRate);
 }
 
+// How K and V of a format are packed.
+struct CodedFormat {
+  const char* name;
+  Packing k, v;
+};
+
+constexpr Packing kInt8{Levels::kSigned, 8, Scaling::kGroup};
+constexpr Packing kInt4{Levels::kUnsigned, 4, Scaling::kGroupZero};
+constexpr Packing kK5{Levels::kUnsigned, 5, Scaling::kGroupZeroMean, 64, true};
+constexpr Packing kV4{Levels::kUnsigned, 4, Scaling::kGroupZero, 64, true};
+constexpr CodedFormat kCodedFormats[] = {
+    {"int8", kInt8, kInt8}, {"int4", kInt4, kInt4}, {"k5v4", kK5, kV4}};
+
+// One iteration as above, from codes.
+void attend_codes(benchmark::State& bench, const KvKernels* table, const CodedFormat* format,
+                  Shape shape, size_t working_set) {
+  const auto [n_rows, head_dim, masked] = shape;
+  const size_t k_page = format->k.row_bytes(head_dim) * kPageSlots;
+  const size_t v_page = format->v.row_bytes(head_dim) * kPageSlots;
+  const size_t head_bytes = (k_page + v_page) * kPages;
+  const size_t n_heads = std::max<size_t>(1, working_set / head_bytes);
+  // 2^-7 as binary16 everywhere, which is scales and codes of 0 and 32.
+  const std::vector<uint16_t> codes((n_heads * head_bytes + k_page + v_page) / 2, 0x2000);
+  const auto* bytes = reinterpret_cast<const std::byte*>(codes.data());
+  Queries queries(n_rows, head_dim);
+  std::vector<std::byte> memory(coded_query_bytes(n_rows, head_dim) + 64);
+  CodedQueries coded;
+  coded.q = queries.pointers.data();
+  coded.n_rows = n_rows;
+  void* at = memory.data();
+  size_t space = memory.size();
+  coded.memory = static_cast<std::byte*>(std::align(64, space - 64, at, space));
+  PageArgs args{};
+  args.head_dim_k = args.head_dim_v = head_dim;
+  args.n_slots = kPageSlots;
+  args.n_rows = n_rows;
+  args.q = queries.pointers.data();
+  args.scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  CodedPage page;
+  page.k = {format->k, head_dim, nullptr, 1, {{{kPageSlots, bytes}}}};
+  page.v = {format->v, head_dim, nullptr, 1, {{{kPageSlots, bytes}}}};
+  size_t head = 0;
+  for (auto _ : bench) {
+    const SoftmaxState state = queries.reset();
+    coded.prepared = false;
+    for (size_t i = head * kPages; i < (head + 1) * kPages; ++i) {
+      page.k.rows = bytes + i * (k_page + v_page);
+      page.v.rows = page.k.rows + k_page;
+      page.next_k = page.v.rows + v_page;
+      page.next_v = page.next_k + k_page;
+      table->attend_coded(args, page, coded, 0, state);
+    }
+    benchmark::DoNotOptimize(queries.acc.data());
+    benchmark::ClobberMemory();
+    head = (head + 1) % n_heads;
+  }
+  const auto iterations = static_cast<double>(bench.iterations());
+  bench.counters["GB/s"] = benchmark::Counter(iterations * static_cast<double>(head_bytes) * 1e-9,
+                                              benchmark::Counter::kIsRate);
+  bench.counters["GFLOP/s"] =
+      benchmark::Counter(iterations * 4e-9 * static_cast<double>(n_rows) * kSlots * head_dim,
+                         benchmark::Counter::kIsRate);
+}
+
 void logit_sums(benchmark::State& bench, const KvKernels* table, int32_t n) {
   std::mt19937 rng(3);
   std::normal_distribution<float> normal(0, 3);
@@ -178,6 +242,21 @@ void register_attend(const KvKernels* table) {
   }
 }
 
+void register_coded(const KvKernels* table) {
+  if (table->attend_coded == nullptr) return;
+  constexpr Shape kShapes[] = {{1, 64}, {3, 64}, {4, 128}, {4, 256}, {8, 64}, {63, 64}, {64, 128}};
+  for (const CodedFormat& format : kCodedFormats) {
+    for (const Shape& shape : kShapes) {
+      const std::string of = std::string("/") + format.name;
+      benchmark::RegisterBenchmark(shape_text(("coded" + of).c_str(), shape, table->name).c_str(),
+                                   attend_codes, table, &format, shape, kWorkingSet);
+      benchmark::RegisterBenchmark(
+          shape_text(("coded_cached" + of).c_str(), shape, table->name).c_str(), attend_codes,
+          table, &format, shape, size_t{0});
+    }
+  }
+}
+
 void register_all() {
   for (const MachinePeak& peak : machine_peaks()) {
     const std::string name = peak.name;
@@ -186,6 +265,7 @@ void register_all() {
   }
   for (const KvKernels* table : supported_kernels()) {
     register_attend(table);
+    register_coded(table);
     const std::string name = table->name;
     for (const int32_t n : {49152, 262144}) {
       benchmark::RegisterBenchmark(("logit_sums/n:" + std::to_string(n) + "/" + name).c_str(),

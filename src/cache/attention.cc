@@ -4,28 +4,24 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
-#include <limits>
 
 #include "cache/attention_call.h"
 #include "cache/scratch.h"
 
 namespace kvasir {
 
-using attention::attend_turned_page;
+using attention::attend_pages;
 using attention::Call;
 using attention::find_runs;
-using attention::page_args;
+using attention::kMaxRows;
+using attention::kMinusInf;
 using attention::Plan;
-using attention::RowRange;
-using attention::state_at;
-using attention::turns;
+using attention::ready_queries;
 using attention::Unit;
 using attention::z;
 
 namespace {
 
-constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
-constexpr int32_t kMaxRows = 64;       // query rows of one kernel call
 constexpr int32_t kMinSplitPages = 4;  // pages that make a split worth its merge
 // Items that a call is cut into where the context is long enough. A constant, not the number of
 // threads: the cut decides the order of sums, and results must not depend on threads.
@@ -69,95 +65,6 @@ void fill_queries(const Call& call, const Unit& unit, AttentionWorkspace::Worker
       worker.q[z(t * g + j)] =
           base + (unit.first_query + t) * call.args.q_query + head * call.args.q_head;
       worker.slope[z(t * g + j)] = call.workspace.slopes[z(head)];
-    }
-  }
-}
-
-RowRange visible_rows(const Call& call, const Unit& unit, int32_t page,
-                      AttentionWorkspace::Worker& worker) {
-  const MaskView& mask = *call.streams[z(unit.stream)].mask;
-  const int32_t g = call.plan.q_per_kv;
-  RowRange range{unit.n_queries, 0, false};
-  for (int32_t t = 0; t < unit.n_queries; ++t) {
-    const int32_t query = unit.first_query + t;
-    const MaskView::Visibility v = mask.visibility(query, page);
-    if (v != MaskView::kHidden) {
-      range.begin = std::min(range.begin, t);
-      range.end = t + 1;
-    }
-    const uint16_t* values = mask.page_mask(query, page);
-    range.any_mask = range.any_mask || values != nullptr;
-    for (int32_t j = 0; j < g; ++j) worker.mask[z(t * g + j)] = values;
-  }
-  return {range.begin * g, range.end * g, range.any_mask};
-}
-
-// Keys that lie turned are read with queries that are turned alike.
-void turn_queries(const Call& call, const Unit& unit, AttentionWorkspace::Worker& worker) {
-  const StreamRows& stream = call.streams[z(unit.stream)];
-  const int32_t n_rows = unit.n_queries * call.plan.q_per_kv;
-  std::copy_n(worker.q.begin(), n_rows, worker.cold_q.begin());
-  if (stream.order.n_cold == 0 || !turns(*stream.rows)) return;
-  const int32_t width = call.plan.head_dim_k;
-  make_room(worker.turned_q, z(n_rows) * z(width));
-  for (int32_t r = 0; r < n_rows; ++r) {
-    float* q = worker.turned_q.data() + ptrdiff_t{r} * width;
-    std::copy_n(worker.q[z(r)], width, q);
-    turn_row(q, width);
-    worker.cold_q[z(r)] = q;
-  }
-}
-
-// One page whose rows all read the query as it is.
-void attend_plain_page(const Call& call, const Unit& unit, int32_t page, const PageRows& rows,
-                       const RowRange& range, AttentionWorkspace::Worker& worker,
-                       const SoftmaxState& state, bool with_scores) {
-  const StreamRows& stream = call.streams[z(unit.stream)];
-  const bool cold = stream.order.is_cold(page);
-  const F16Tier& f16 = stream.rows->rows();
-  PageArgs a = page_args(call, rows);
-  a.n_slots = stream.order.slots_in(page);
-  const bool next_is_f16 = page + 1 < stream.order.f16_pages() && f16.has_page(page + 1);
-  a.next_k = next_is_f16 ? f16.k(page + 1, unit.head) : nullptr;
-  for (int32_t begin = range.begin; begin < range.end; begin += kMaxRows) {
-    a.n_rows = std::min(kMaxRows, range.end - begin);
-    a.q = (cold ? worker.cold_q : worker.q).data() + begin;
-    a.mask = range.any_mask ? worker.mask.data() + begin : nullptr;
-    a.slope = call.args.max_bias > 0 ? worker.slope.data() + begin : nullptr;
-    a.scores = with_scores ? worker.scores.data() + begin : nullptr;
-    call.kernels.attend_page(a, state_at(state, begin));
-  }
-}
-
-void attend_pages(const Call& call, const Unit& unit, int32_t first_page, int32_t last_page,
-                  AttentionWorkspace::Worker& worker, const SoftmaxState& state) {
-  const StreamRows& stream = call.streams[z(unit.stream)];
-  const bool with_scores = stream.mass != nullptr;
-  for (int32_t page = first_page; page < last_page; ++page) {
-    if (with_scores) {
-      for (int32_t r = 0; r < call.plan.n_rows; ++r) {
-        worker.scores[z(r)] = call.workspace.scores.data() +
-                              (ptrdiff_t{unit.stream} * call.args.n_heads +
-                               ptrdiff_t{unit.head} * call.plan.q_per_kv + r) *
-                                  call.plan.n_places +
-                              ptrdiff_t{page} * kPageSlots;
-      }
-    }
-    const RowRange range = visible_rows(call, unit, page, worker);
-    PageRows rows;
-    if (range.begin < range.end) {
-      rows = read_page(*stream.rows, stream.order, page, unit.head, call.kernels, worker.page);
-    }
-    if (rows.k == nullptr) {
-      if (with_scores) {
-        for (int32_t r = 0; r < call.plan.n_rows; ++r) {
-          std::fill_n(worker.scores[z(r)], stream.order.slots_in(page), kMinusInf);
-        }
-      }
-    } else if (call.workspace.runs[z(unit.stream)].empty()) {
-      attend_plain_page(call, unit, page, rows, range, worker, state, with_scores);
-    } else {
-      attend_turned_page(call, unit, page, rows, range, worker, state, with_scores);
     }
   }
 }
@@ -213,7 +120,7 @@ void run_item(const Call& call, int64_t item, int32_t worker_index) {
                                    : partial_state(call, unit_index, split);
   reset(state, call.plan.n_rows);
   fill_queries(call, unit, worker);
-  turn_queries(call, unit, worker);
+  ready_queries(call, unit, worker);
   const int32_t n_pages = call.streams[z(unit.stream)].order.n_pages();
   const int32_t per_split = (n_pages + call.plan.n_splits - 1) / call.plan.n_splits;
   attend_pages(call, unit, std::min(n_pages, split * per_split),
@@ -323,7 +230,7 @@ size_t AttentionWorkspace::bytes() const {
     n += (w.m.capacity() + w.s.capacity() + w.acc.capacity() + w.turned.capacity() +
           w.turned_q.capacity() + w.slope.capacity()) *
              sizeof(float) +
-         w.page.bytes() +
+         w.page.bytes() + w.coded_memory.capacity() +
          (w.q.capacity() + w.cold_q.capacity() + w.mask.capacity() + w.scores.capacity()) *
              sizeof(void*);
   }

@@ -89,6 +89,8 @@ class AttentionWorkspace {
     std::vector<float> turned_q;       // [n_rows, head_dim_k], for formats that turn keys
     std::vector<const float*> cold_q;  // [n_rows] what compressed pages read: q or turned_q
     PageScratch page;
+    CodedQueries coded;  // of the unit at hand
+    std::vector<std::byte> coded_memory;
     std::vector<const float*> q;        // [n_rows]
     std::vector<const uint16_t*> mask;  // [n_rows]
     std::vector<float> slope;           // [n_rows]

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "cache/attention.h"
@@ -11,6 +12,9 @@
 namespace kvasir::attention {
 
 inline size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+inline constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
+inline constexpr int32_t kMaxRows = 64;  // query rows of one kernel call
 
 // How a call is cut: units (stream, KV head, block of queries), each in n_splits ranges of pages.
 struct Plan {
@@ -64,6 +68,15 @@ inline SoftmaxState state_at(const SoftmaxState& state, int32_t row) {
   return {state.m + row, state.s + row, state.acc + ptrdiff_t{row} * state.acc_stride,
           state.acc_stride};
 }
+
+// --- Page by page (attention_pages.cc) ---
+
+// Makes the queries of a unit, whose pointers are in worker.q, ready for its compressed pages.
+void ready_queries(const Call& call, const Unit& unit, AttentionWorkspace::Worker& worker);
+
+// Folds pages [first_page, last_page) into the state of a unit.
+void attend_pages(const Call& call, const Unit& unit, int32_t first_page, int32_t last_page,
+                  AttentionWorkspace::Worker& worker, const SoftmaxState& state);
 
 // --- Positions that are slots (attention_turns.cc) ---
 

@@ -119,7 +119,9 @@ int64_t Cache::workspace_bound(std::span<const int32_t> n_new, int32_t n_workers
                      int64_t{g.head_dim_k} * kFloat;
     if (demotes) {
       worker += std::max(rows, kLeastMassRows) * g.head_dim_k * kFloat +
-                page_scratch(g.head_dim_k, g.head_dim_v);
+                page_scratch(g.head_dim_k, g.head_dim_v) +
+                static_cast<int64_t>(coded_query_bytes(static_cast<int32_t>(rows), g.head_dim_k)) +
+                kPlacesPadding;
     }
     int64_t bytes = n_workers * worker + kMostItems * rows * (int64_t{g.head_dim_v} + 2) * kFloat;
     if (needs_.step_mass) bytes += n_streams * n_heads * places * kFloat;

@@ -146,6 +146,10 @@ CodedTier::CodedTier(const LayerGeometry& geometry, const RowCodecs& codecs, Pag
   v_.offset = k_.row_bytes * z(page_slots_);
   head_bytes_ = (k_.row_bytes + v_.row_bytes) * z(page_slots_);
   page_bytes_ = head_bytes_ * z(geometry.n_kv_heads);
+  const Packing* k = k_.codec->packing();
+  const Packing* v = v_.codec->packing();
+  attends_coded_ = k != nullptr && v != nullptr &&
+                   kvasir::attends_coded(*k, geometry.head_dim_k, *v, geometry.head_dim_v);
 }
 
 CodedTier::~CodedTier() { clear(); }
@@ -228,6 +232,32 @@ void CodedTier::read_k(int32_t head, int32_t first, int32_t n, float* out) const
 
 void CodedTier::read_v(int32_t head, int32_t first, int32_t n, float* out) const {
   read(v_, head, first, n, out);
+}
+
+bool CodedTier::find_side(const Side& side, int32_t head, int32_t first, int32_t n,
+                          CodedSide& found) const {
+  found.packing = *side.codec->packing();
+  found.head_dim = side.head_dim;
+  found.rows = codes(side, head, first);
+  found.n_runs = 0;
+  for (int32_t slot = first; slot < first + n;) {
+    if (found.n_runs == kMostRuns) return false;
+    int32_t end = 0;
+    const std::byte* shared = side.blocks.find(slot, n_rows_, end);
+    if (shared != nullptr) shared += z(head) * side.shared_bytes;
+    slot = std::min(end, first + n);
+    found.runs[z(found.n_runs++)] = {slot - first, shared};
+  }
+  return true;
+}
+
+bool CodedTier::find_page(int32_t head, int32_t first, int32_t n, CodedPage& page) const {
+  assert(attends_coded_ && first >= 0 && first + n <= n_rows_);
+  assert(first / page_slots_ == (first + n - 1) / page_slots_);
+  const bool has_next = first + n < n_rows_;
+  page.next_k = has_next ? codes(k_, head, first + n) : nullptr;
+  page.next_v = has_next ? codes(v_, head, first + n) : nullptr;
+  return find_side(k_, head, first, n, page.k) && find_side(v_, head, first, n, page.v);
 }
 
 void CodedTier::keep(int32_t first, std::span<const int32_t> survivors, int32_t offset) {

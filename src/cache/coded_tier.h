@@ -17,6 +17,7 @@
 #include "cache/row_codecs.h"
 #include "format/f16_page.h"
 #include "format/row_codec.h"
+#include "kernels/coded_page.h"
 
 namespace kvasir {
 
@@ -88,6 +89,12 @@ class CodedTier {
   void read_k(int32_t head, int32_t first, int32_t n, float* out) const;
   void read_v(int32_t head, int32_t first, int32_t n, float* out) const;
 
+  /// True if kernels can read the codes of K and V themselves (attends_coded).
+  bool attends_coded() const { return attends_coded_; }
+  /// Where the codes of one head's slots [first, first + n) lie, which are in one page of kernels.
+  /// False if they are of more than kMostRuns blocks. Requires: attends_coded().
+  [[nodiscard]] bool find_page(int32_t head, int32_t first, int32_t n, CodedPage& page) const;
+
   /// Compaction: slot survivors[i] - offset moves to slot first + i, ascending and >= first.
   void keep(int32_t first, std::span<const int32_t> survivors, int32_t offset = 0);
   void clear();
@@ -116,6 +123,7 @@ class CodedTier {
   void encode(Side& side, const F16Tier& rows, bool is_k, int32_t first, int32_t n,
               EncodeScratch& scratch);
   void read(const Side& side, int32_t head, int32_t first, int32_t n, float* out) const;
+  bool find_side(const Side& side, int32_t head, int32_t first, int32_t n, CodedSide& found) const;
   std::byte* codes(const Side& side, int32_t head, int32_t slot) const;
   void release_from(int32_t first_page);
 
@@ -126,6 +134,7 @@ class CodedTier {
   size_t head_bytes_ = 0;  // codes of one head in a page
   size_t page_bytes_ = 0;
   Side k_, v_;
+  bool attends_coded_ = false;
   int32_t n_rows_ = 0;
   std::vector<std::byte*> pages_;
 };

@@ -22,6 +22,7 @@ class ChannelCodec final : public RowCodec {
   }
   void encode(int32_t head_dim, const float* rows, ptrdiff_t row_stride, std::byte* codes,
               std::byte* shared) const override;
+  const Packing* packing() const override { return &packing_; }
   void decode(int32_t head_dim, const std::byte* codes, int32_t n_rows, const std::byte* shared,
               float* out) const override;
 

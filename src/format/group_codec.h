@@ -19,6 +19,7 @@ class GroupCodec final : public RowCodec {
   size_t shared_bytes(int32_t /*head_dim*/) const override { return 0; }
   void encode(int32_t head_dim, const float* rows, ptrdiff_t row_stride, std::byte* codes,
               std::byte* shared) const override;
+  const Packing* packing() const override { return &packing_; }
   void decode(int32_t head_dim, const std::byte* codes, int32_t n_rows, const std::byte* shared,
               float* out) const override;
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/packed_rows.h"
 
 namespace kvasir {
 
@@ -48,6 +49,9 @@ class RowCodec {
   /// True if decode() gives rows that turn_row() has turned: their dot product with a query is
   /// right if the query is turned alike. Saves turning every row back at every read.
   virtual bool turned() const { return false; }
+
+  /// How rows are packed, for kernels that read codes; null: decode() alone reads them.
+  virtual const Packing* packing() const { return nullptr; }
 };
 
 /// Applies the orthogonal transform of turned rows in place: a Walsh-Hadamard transform of each

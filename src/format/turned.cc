@@ -35,6 +35,7 @@ class TurnedCodec final : public RowCodec {
     return static_cast<size_t>(head_dim) * sizeof(uint16_t);
   }
   bool turned() const override { return true; }
+  const Packing* packing() const override { return &packing_; }
 
   void encode(int32_t head_dim, const float* rows, ptrdiff_t row_stride, std::byte* codes,
               std::byte* shared) const override;

@@ -18,6 +18,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/coded_page.h"
 #include "kernels/packed_rows.h"
 
 namespace kvasir {
@@ -95,6 +96,20 @@ struct KvKernels {
   /// that are infinite or NaN give such values. All tables give the same bits, but for NaN.
   /// Reads no byte outside the rows and what they share. No pointer needs to be aligned.
   void (*unpack_rows)(const PackedRows& args, float* out);
+
+  /// attend_page on codes: rows [first_row, first_row + args.n_rows) of `queries` against `page`;
+  /// k, v and next_k of args are not read, q are
+  /// the same rows. Null where the instruction
+  /// set has no dot product of bytes: unpack the rows then.
+  /// Requires: attends_coded(); finite scales, zeros and means; scales of groups >= 0.
+  /// Errors beside those of attend_page, in units of 2^-16: of max|q| for each channel of q, and of
+  /// the page's largest p * scale for each p * scale.
+  void (*attend_coded)(const PageArgs& args, const CodedPage& page, CodedQueries& queries,
+                       int32_t first_row, const SoftmaxState& state);
+
+  /// attend_page with queries, probabilities, K and V rounded to bf16 (8 significant bits) where
+  /// there are more than a few rows, sums in f32. Null where the instruction set lacks it.
+  void (*attend_page_bf16)(const PageArgs& args, const SoftmaxState& state);
 };
 
 /// Tables this CPU can run, slowest first; [0] is the reference. Tests iterate over this.

@@ -17,6 +17,7 @@ std::vector<std::string> expected_names() {
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {
     names.emplace_back("avx512");
+    if (__builtin_cpu_supports("avx512vnni")) names.emplace_back("avx512_vnni");
   }
 #elif defined(__aarch64__)
   names.emplace_back("neon");
@@ -42,8 +43,7 @@ TEST(Registry, FindsWhatIsNamedAndNothingElse) {
 }
 
 TEST(Registry, EveryEntryOfATableIsItsOwn) {
-  std::set<void (*)(const PageArgs&, const SoftmaxState&)> attend;
-  std::set<KvKernels::LogitSums (*)(const float*, int32_t)> sums;
+  std::set<std::pair<decltype(KvKernels::attend_page), decltype(KvKernels::attend_coded)>> attend;
   for (const KvKernels* table : supported_kernels()) {
     ASSERT_NE(table->attend_page, nullptr);
     ASSERT_NE(table->store_k, nullptr);
@@ -51,11 +51,9 @@ TEST(Registry, EveryEntryOfATableIsItsOwn) {
     ASSERT_NE(table->add_mass, nullptr);
     ASSERT_NE(table->logit_sums, nullptr);
     ASSERT_NE(table->unpack_rows, nullptr);
-    attend.insert(table->attend_page);
-    sums.insert(table->logit_sums);
+    attend.insert({table->attend_page, table->attend_coded});
   }
   EXPECT_EQ(attend.size(), supported_kernels().size());
-  EXPECT_EQ(sums.size(), supported_kernels().size());
 }
 
 // Every parameterised suite of this program runs on every table (AgainstReference on all but one):
@@ -77,8 +75,8 @@ TEST(Registry, NoTableIsLeftUntested) {
     EXPECT_EQ(tested, std::set<std::string>(expected.begin(), expected.end())) << suite->name();
   }
   const int fast_suites = supported_kernels().size() > 1 ? 1 : 0;
-  EXPECT_EQ(suites, fast_suites + 6)
-      << "AttendPage, AttendPages, StoreRows, AddMass, LogitSums, UnpackRows";
+  EXPECT_EQ(suites, fast_suites + 7)
+      << "AttendCoded, AttendPage, AttendPages, StoreRows, AddMass, LogitSums, UnpackRows";
 }
 
 }  // namespace

@@ -191,6 +191,16 @@ HWY_INLINE void output_of_block(const PageArgs& args, const RowBlock& block, Til
   if (parted != 0) add_parted(args, block, parted);
 }
 
+/// p relative to the largest score so far.
+struct FoldRow {
+  const SoftmaxState& state;
+
+  HWY_INLINE float operator()(const Vec* score, float page_max, float* p, int32_t row,
+                              int32_t /*i*/) const {
+    return fold_row(score, page_max, p, state.m + row, state.s + row);
+  }
+};
+
 void attend_page(const PageArgs& args, const SoftmaxState& state) {
   assert(args.n_slots >= 1 && args.n_slots <= kPageSlots);
   assert(args.head_dim_k >= 1 && args.head_dim_k <= kMaxHeadDim);
@@ -201,7 +211,7 @@ void attend_page(const PageArgs& args, const SoftmaxState& state) {
     collect_rows(args, state, first, std::min(first + kBlockRows, args.n_rows), block);
     if (block.n == 0) continue;
     scores_of_block(args, block, tile);
-    softmax_block(args, state, block);
+    softmax_block(args, block, FoldRow{state});
     output_of_block(args, block, tile);
   }
 }

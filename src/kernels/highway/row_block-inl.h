@@ -164,8 +164,10 @@ HWY_INLINE void write_scores(const Vec* score, int32_t n_slots, float* to) {
   }
 }
 
-/// Softmax of all rows of the block.
-HWY_INLINE void softmax_block(const PageArgs& args, const SoftmaxState& state, RowBlock& block) {
+/// Softmax of all rows of the block. `fold(score, page_max, p, row, i)` is fold_row for row `row`
+/// of the arguments, i of the block; what it returns becomes the row's factor.
+template <typename Fold>
+HWY_INLINE void softmax_block(const PageArgs& args, RowBlock& block, const Fold& fold) {
   for (int32_t i = 0; i < block.n; ++i) {
     float* p = block.p + i * kPageSlots;
     const int32_t row = block.row[i];
@@ -180,7 +182,7 @@ HWY_INLINE void softmax_block(const PageArgs& args, const SoftmaxState& state, R
       block.all = 0;
       continue;
     }
-    block.factor[i] = fold_row(score, page_max, p, state.m + row, state.s + row);
+    block.factor[i] = fold(score, page_max, p, row, i);
   }
 }
 

@@ -15,6 +15,9 @@
 #include "kernels/highway/logit_sums-inl.h"
 #include "kernels/highway/rows-inl.h"
 #include "kernels/highway/unpack-inl.h"
+#if HWY_TARGET == HWY_AVX3
+#include "kernels/highway/attend_coded-inl.h"
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace kvasir::highway::HWY_NAMESPACE {
@@ -30,10 +33,16 @@ namespace kvasir::highway::HWY_NAMESPACE {
 #endif
 
 extern const KvKernels kTable;
-const KvKernels kTable{KVASIR_TABLE_NAME, attend_page, store_k,    store_v,
-                       add_mass,          logit_sums,  unpack_rows};
+const KvKernels kTable{KVASIR_TABLE_NAME, attend_page, store_k, store_v, add_mass,
+                       logit_sums,        unpack_rows, nullptr, nullptr};
 
 #undef KVASIR_TABLE_NAME
+
+#if HWY_TARGET == HWY_AVX3
+extern const KvKernels kVnniTable;
+const KvKernels kVnniTable{"avx512_vnni", attend_page, store_k,      store_v, add_mass,
+                           logit_sums,    unpack_rows, attend_coded, nullptr};
+#endif
 
 }  // namespace kvasir::highway::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -55,6 +64,9 @@ struct Supported {
 #endif
 #if HWY_TARGETS & HWY_AVX3
     if ((targets & HWY_AVX3) != 0) tables[count++] = &N_AVX3::kTable;
+    if ((targets & HWY_AVX3) != 0 && __builtin_cpu_supports("avx512vnni")) {
+      tables[count++] = &N_AVX3::kVnniTable;
+    }
 #endif
   }
 

@@ -11,7 +11,8 @@
 
 namespace kvasir::highway {
 
-inline constexpr size_t kMaxTables = 2;  ///< of one architecture: avx2 and avx512, or neon
+inline constexpr size_t kMaxTables =
+    3;  ///< of one architecture: avx2, avx512 and avx512_vnni, or neon
 
 /// Tables this CPU can run, slowest first; empty on a CPU without any of them.
 std::span<const KvKernels* const> supported_tables();

@@ -3,6 +3,7 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "kernels/half.h"
 #include "kernels/reference/reference.h"
@@ -17,18 +18,65 @@ bool is_hidden(const PageArgs& args, int32_t row, int32_t slot) {
   return mask != nullptr && mask[slot] == kHalfMinusInfinity;
 }
 
+// The f16 page of the arguments.
+struct HalfPage {
+  const PageArgs& args;
+
+  double k(int32_t slot, int32_t d) const {
+    const ptrdiff_t group = ptrdiff_t{slot / kLaneSlots} * args.head_dim_k * kLaneSlots;
+    return static_cast<double>(
+        half_to_float(args.k[group + ptrdiff_t{d} * kLaneSlots + slot % kLaneSlots]));
+  }
+  double v(int32_t slot, int32_t d) const {
+    return static_cast<double>(half_to_float(args.v[ptrdiff_t{slot} * args.head_dim_v + d]));
+  }
+};
+
+// The values of a page of codes.
+class CodedValues {
+ public:
+  CodedValues(const CodedPage& page, int32_t n_slots)
+      : head_dim_k_(page.k.head_dim),
+        head_dim_v_(page.v.head_dim),
+        k_(values(page.k, n_slots)),
+        v_(values(page.v, n_slots)) {}
+
+  double k(int32_t slot, int32_t d) const {
+    return static_cast<double>(k_[static_cast<size_t>(slot * head_dim_k_ + d)]);
+  }
+  double v(int32_t slot, int32_t d) const {
+    return static_cast<double>(v_[static_cast<size_t>(slot * head_dim_v_ + d)]);
+  }
+
+ private:
+  static std::vector<float> values(const CodedSide& side, int32_t n_slots) {
+    std::vector<float> out(static_cast<size_t>(n_slots * side.head_dim));
+    const size_t row_bytes = side.packing.row_bytes(side.head_dim);
+    int32_t first = 0;
+    for (int32_t i = 0; i < side.n_runs; ++i) {
+      const SharedRun& run = side.runs[static_cast<size_t>(i)];
+      unpack_rows({side.packing, side.head_dim, run.end - first,
+                   side.rows + static_cast<size_t>(first) * row_bytes, run.shared},
+                  out.data() + static_cast<ptrdiff_t>(first) * side.head_dim);
+      first = run.end;
+    }
+    assert(first == n_slots);
+    return out;
+  }
+
+  int32_t head_dim_k_, head_dim_v_;
+  std::vector<float> k_, v_;
+};
+
 // Final score of (row, slot): capped, then masked; -inf when the mask hides the slot, whose K is
 // then not read.
-float score_of(const PageArgs& args, int32_t row, int32_t slot) {
+template <typename Values>
+float score_of(const PageArgs& args, const Values& values, int32_t row, int32_t slot) {
   if (is_hidden(args, row, slot)) return kHidden;
   const uint16_t* mask = args.mask != nullptr ? args.mask[row] : nullptr;
-  const uint16_t* k = args.k +
-                      static_cast<ptrdiff_t>(slot / kLaneSlots) * args.head_dim_k * kLaneSlots +
-                      slot % kLaneSlots;
   double score = 0;
   for (int32_t d = 0; d < args.head_dim_k; ++d) {
-    score += static_cast<double>(args.q[row][d]) *
-             static_cast<double>(half_to_float(k[static_cast<ptrdiff_t>(d) * kLaneSlots]));
+    score += static_cast<double>(args.q[row][d]) * values.k(slot, d);
   }
   score *= static_cast<double>(args.scale);
   if (args.soft_cap != 0) {
@@ -47,10 +95,12 @@ double decay(float from, float to) {
   return from == to ? 1.0 : std::exp(static_cast<double>(from) - static_cast<double>(to));
 }
 
-void attend_row(const PageArgs& args, const SoftmaxState& state, int32_t row) {
+template <typename Values>
+void attend_row(const PageArgs& args, const Values& values, const SoftmaxState& state,
+                int32_t row) {
   std::array<float, kPageSlots> scores;
   for (int32_t slot = 0; slot < args.n_slots; ++slot) {
-    scores[static_cast<size_t>(slot)] = score_of(args, row, slot);
+    scores[static_cast<size_t>(slot)] = score_of(args, values, row, slot);
   }
   if (args.scores != nullptr) std::copy_n(scores.data(), args.n_slots, args.scores[row]);
 
@@ -75,8 +125,7 @@ void attend_row(const PageArgs& args, const SoftmaxState& state, int32_t row) {
     for (int32_t slot = 0; slot < args.n_slots; ++slot) {
       const auto i = static_cast<size_t>(slot);
       if (is_hidden(args, row, slot)) continue;  // its V may be NaN and is not read
-      const uint16_t v = args.v[static_cast<ptrdiff_t>(slot) * args.head_dim_v + d];
-      out += p[i] * static_cast<double>(half_to_float(v));
+      out += p[i] * values.v(slot, d);
     }
     acc[d] = static_cast<float>(out);
   }
@@ -84,13 +133,28 @@ void attend_row(const PageArgs& args, const SoftmaxState& state, int32_t row) {
   state.s[row] = static_cast<float>(sum);
 }
 
-}  // namespace
-
-void attend_page(const PageArgs& args, const SoftmaxState& state) {
+template <typename Values>
+void attend_rows(const PageArgs& args, const Values& values, const SoftmaxState& state) {
   assert(args.n_slots >= 1 && args.n_slots <= kPageSlots);
   assert(args.head_dim_k >= 1 && args.head_dim_k <= kMaxHeadDim);
   assert(args.head_dim_v >= 1 && args.head_dim_v <= state.acc_stride);
-  for (int32_t row = 0; row < args.n_rows; ++row) attend_row(args, state, row);
+  for (int32_t row = 0; row < args.n_rows; ++row) attend_row(args, values, state, row);
+}
+
+}  // namespace
+
+void attend_page(const PageArgs& args, const SoftmaxState& state) {
+  attend_rows(args, HalfPage{args}, state);
+}
+
+// Nothing is prepared: the definition multiplies values.
+void attend_coded(const PageArgs& args, const CodedPage& page, CodedQueries& queries,
+                  int32_t first_row, const SoftmaxState& state) {
+  assert(attends_coded(page.k.packing, page.k.head_dim, page.v.packing, page.v.head_dim));
+  assert(first_row >= 0 && first_row + args.n_rows <= queries.n_rows);
+  PageArgs rows = args;
+  rows.q = queries.q + first_row;
+  attend_rows(rows, CodedValues(page, args.n_slots), state);
 }
 
 }  // namespace kvasir::reference

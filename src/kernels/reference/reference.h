@@ -16,6 +16,8 @@ void store_v(uint16_t* v, int32_t head_dim_v, int32_t first_slot, int32_t n_toke
 void add_mass(const float* scores, int32_t n, float m, float s, float weight, float* mass);
 KvKernels::LogitSums logit_sums(const float* logits, int32_t n);
 void unpack_rows(const PackedRows& args, float* out);
+void attend_coded(const PageArgs& args, const CodedPage& page, CodedQueries& queries,
+                  int32_t first_row, const SoftmaxState& state);
 
 /// The table named "reference".
 const KvKernels& table();

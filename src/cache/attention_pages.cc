@@ -1,0 +1,159 @@
+// Attention page by page: which rows of a unit see it, and which kernel reads it.
+#include <algorithm>
+
+#include "cache/attention_call.h"
+#include "cache/scratch.h"
+
+namespace kvasir::attention {
+namespace {
+
+constexpr size_t kCacheLine = 64;
+
+std::byte* aligned(std::byte* memory) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  return memory + ((address + kCacheLine - 1) / kCacheLine * kCacheLine - address);
+}
+
+RowRange visible_rows(const Call& call, const Unit& unit, int32_t page,
+                      AttentionWorkspace::Worker& worker) {
+  const MaskView& mask = *call.streams[z(unit.stream)].mask;
+  const int32_t g = call.plan.q_per_kv;
+  RowRange range{unit.n_queries, 0, false};
+  for (int32_t t = 0; t < unit.n_queries; ++t) {
+    const int32_t query = unit.first_query + t;
+    const MaskView::Visibility v = mask.visibility(query, page);
+    if (v != MaskView::kHidden) {
+      range.begin = std::min(range.begin, t);
+      range.end = t + 1;
+    }
+    const uint16_t* values = mask.page_mask(query, page);
+    range.any_mask = range.any_mask || values != nullptr;
+    for (int32_t j = 0; j < g; ++j) worker.mask[z(t * g + j)] = values;
+  }
+  return {range.begin * g, range.end * g, range.any_mask};
+}
+
+// Keys that lie turned are read with queries that are turned alike.
+void turn_queries(const Call& call, const Unit& unit, AttentionWorkspace::Worker& worker) {
+  const StreamRows& stream = call.streams[z(unit.stream)];
+  const int32_t n_rows = unit.n_queries * call.plan.q_per_kv;
+  std::copy_n(worker.q.begin(), n_rows, worker.cold_q.begin());
+  if (stream.order.n_cold == 0 || !turns(*stream.rows)) return;
+  const int32_t width = call.plan.head_dim_k;
+  make_room(worker.turned_q, z(n_rows) * z(width));
+  for (int32_t r = 0; r < n_rows; ++r) {
+    float* q = worker.turned_q.data() + ptrdiff_t{r} * width;
+    std::copy_n(worker.q[z(r)], width, q);
+    turn_row(q, width);
+    worker.cold_q[z(r)] = q;
+  }
+}
+
+// Arguments of a page for rows of `range` from `begin` on.
+void set_rows(const Call& call, const RowRange& range, int32_t begin, bool cold, bool with_scores,
+              const AttentionWorkspace::Worker& worker, PageArgs& a) {
+  a.n_rows = std::min(kMaxRows, range.end - begin);
+  a.q = (cold ? worker.cold_q : worker.q).data() + begin;
+  a.mask = range.any_mask ? worker.mask.data() + begin : nullptr;
+  a.slope = call.args.max_bias > 0 ? worker.slope.data() + begin : nullptr;
+  a.scores = with_scores ? worker.scores.data() + begin : nullptr;
+}
+
+// One page whose rows all read the query as it is.
+void attend_plain_page(const Call& call, const Unit& unit, int32_t page, const PageRows& rows,
+                       const RowRange& range, AttentionWorkspace::Worker& worker,
+                       const SoftmaxState& state, bool with_scores) {
+  const StreamRows& stream = call.streams[z(unit.stream)];
+  const F16Tier& f16 = stream.rows->rows();
+  PageArgs a = page_args(call, rows);
+  a.n_slots = stream.order.slots_in(page);
+  const bool next_is_f16 = page + 1 < stream.order.f16_pages() && f16.has_page(page + 1);
+  a.next_k = next_is_f16 ? f16.k(page + 1, unit.head) : nullptr;
+  for (int32_t begin = range.begin; begin < range.end; begin += kMaxRows) {
+    set_rows(call, range, begin, stream.order.is_cold(page), with_scores, worker, a);
+    call.kernels.attend_page(a, state_at(state, begin));
+  }
+}
+
+// The same from codes. False if they must be decoded: the page has rows of many blocks.
+bool attend_coded_page(const Call& call, const Unit& unit, int32_t page, const RowRange& range,
+                       AttentionWorkspace::Worker& worker, const SoftmaxState& state,
+                       bool with_scores) {
+  const StreamRows& stream = call.streams[z(unit.stream)];
+  PageArgs a = page_args(call, {});
+  a.n_slots = stream.order.slots_in(page);
+  CodedPage coded;
+  if (!stream.rows->cold()->find_page(unit.head, stream.order.first_in_tier(page), a.n_slots,
+                                      coded)) {
+    return false;
+  }
+  for (int32_t begin = range.begin; begin < range.end; begin += kMaxRows) {
+    set_rows(call, range, begin, true, with_scores, worker, a);
+    call.kernels.attend_coded(a, coded, worker.coded, begin, state_at(state, begin));
+  }
+  return true;
+}
+
+// Where the scores of the unit's rows in a page go.
+void point_scores(const Call& call, const Unit& unit, int32_t page,
+                  AttentionWorkspace::Worker& worker) {
+  for (int32_t r = 0; r < call.plan.n_rows; ++r) {
+    worker.scores[z(r)] = call.workspace.scores.data() +
+                          (ptrdiff_t{unit.stream} * call.args.n_heads +
+                           ptrdiff_t{unit.head} * call.plan.q_per_kv + r) *
+                              call.plan.n_places +
+                          ptrdiff_t{page} * kPageSlots;
+  }
+}
+
+void attend_one_page(const Call& call, const Unit& unit, int32_t page,
+                     AttentionWorkspace::Worker& worker, const SoftmaxState& state,
+                     bool with_scores) {
+  const StreamRows& stream = call.streams[z(unit.stream)];
+  const RowRange range = visible_rows(call, unit, page, worker);
+  PageRows rows;
+  if (range.begin < range.end) {
+    if (worker.coded.memory != nullptr && stream.order.is_cold(page) &&
+        attend_coded_page(call, unit, page, range, worker, state, with_scores)) {
+      return;
+    }
+    rows = read_page(*stream.rows, stream.order, page, unit.head, call.kernels, worker.page);
+  }
+  if (rows.k == nullptr) {
+    for (int32_t r = 0; with_scores && r < call.plan.n_rows; ++r) {
+      std::fill_n(worker.scores[z(r)], stream.order.slots_in(page), kMinusInf);
+    }
+  } else if (call.workspace.runs[z(unit.stream)].empty()) {
+    attend_plain_page(call, unit, page, rows, range, worker, state, with_scores);
+  } else {
+    attend_turned_page(call, unit, page, rows, range, worker, state, with_scores);
+  }
+}
+
+}  // namespace
+
+void ready_queries(const Call& call, const Unit& unit, AttentionWorkspace::Worker& worker) {
+  turn_queries(call, unit, worker);
+  worker.coded = {};
+  const CodedTier* cold = call.streams[z(unit.stream)].rows->cold();
+  if (cold == nullptr || !cold->attends_coded() || call.kernels.attend_coded == nullptr ||
+      !call.workspace.runs[z(unit.stream)].empty()) {
+    return;
+  }
+  const size_t n = coded_query_bytes(call.plan.n_rows, call.plan.head_dim_k);
+  make_room(worker.coded_memory, n + kCacheLine);
+  worker.coded.memory = aligned(worker.coded_memory.data());
+  worker.coded.q = worker.cold_q.data();
+  worker.coded.n_rows = unit.n_queries * call.plan.q_per_kv;
+}
+
+void attend_pages(const Call& call, const Unit& unit, int32_t first_page, int32_t last_page,
+                  AttentionWorkspace::Worker& worker, const SoftmaxState& state) {
+  const bool with_scores = call.streams[z(unit.stream)].mass != nullptr;
+  for (int32_t page = first_page; page < last_page; ++page) {
+    if (with_scores) point_scores(call, unit, page, worker);
+    attend_one_page(call, unit, page, worker, state, with_scores);
+  }
+}
+
+}  // namespace kvasir::attention
