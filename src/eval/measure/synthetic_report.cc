@@ -1,5 +1,6 @@
 #include "eval/measure/synthetic_report.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "eval/measure/format_text.h"
@@ -83,6 +84,16 @@ std::string foot(const SyntheticSetup& setup, const std::vector<SyntheticSamples
       "step, which evicts and demotes all that is due at once, stands apart. GB/s: allocated pages "
       "of K and V over attention's time.\n",
       all.empty() ? size_t{0} : all[0].steps.size());
+  constexpr double kEven = 2;  // times the median
+  for (const auto& samples : all) {
+    const double usual = typical_step(samples).step, longest = longest_step(samples);
+    if (longest <= kEven * usual) continue;
+    out += format_text(
+        "Steps differ at d%d: the longest took %.3f ms. Either work comes in bursts, or the "
+        "machine "
+        "was busy and the means say nothing.\n",
+        samples.depth, longest);
+  }
   out += setup.machine.read_line();
   int64_t peak = 0;
   for (const auto& samples : all) peak = std::max(peak, samples.kv_bytes_peak);
@@ -103,6 +114,12 @@ StepTimes typical_step(const SyntheticSamples& samples) {
     typical.*part.value = part.each_step ? median(values) : mean(values);
   }
   return typical;
+}
+
+double longest_step(const SyntheticSamples& samples) {
+  double longest = 0;
+  for (const StepTimes& step : samples.steps) longest = std::max(longest, step.step);
+  return longest;
 }
 
 double attention_gb_per_s(const SyntheticSamples& samples) {
@@ -145,6 +162,7 @@ std::string to_json(const SyntheticSetup& setup, const std::vector<SyntheticSamp
                      {"rows_read", samples.live_tokens},
                      {"ms", parts_json(typical_step(samples))},
                      {"first_step_ms", parts_json(samples.first)},
+                     {"longest_step_ms", longest_step(samples)},
                      {"read_bytes", samples.read_bytes},
                      {"attention_gb_per_s", attention_gb_per_s(samples)},
                      {"share_of_read", share_of_read(setup, samples)},

@@ -20,6 +20,9 @@ struct SyntheticSetup {
 /// ranking, eviction and demotion, which need not happen in each.
 StepTimes typical_step(const SyntheticSamples& samples);
 
+/// Milliseconds of the longest step; 0 without steps.
+double longest_step(const SyntheticSamples& samples);
+
 /// GB/s at which attention read K and V; 0 without steps.
 double attention_gb_per_s(const SyntheticSamples& samples);
 

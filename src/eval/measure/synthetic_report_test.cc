@@ -17,7 +17,7 @@ SyntheticSamples samples_at(int32_t depth, double attention) {
   samples.first = {0.1, attention, 1, 2, 0, 3.1 + attention};
   // Ranking and eviction happen in one of three steps.
   samples.steps = {{0.1, attention, 0, 0, 0, 0.1 + attention},
-                   {0.2, attention + 1, 0.9, 0.3, 0, 2.4 + attention},
+                   {0.2, attention + 1, 0.9, 0.3, 0, 1.4 + attention},
                    {0.1, attention, 0, 0, 0, 0.1 + attention}};
   return samples;
 }
@@ -64,6 +64,14 @@ TEST(SyntheticReport, TableHasALineForEachDepthAndOneForEachSlope) {
     EXPECT_NE(table.find(line), std::string::npos) << line << table;
   }
   EXPECT_EQ(to_markdown(setup(), {samples_at(50'000, 2)}).find("per 100,000"), std::string::npos);
+}
+
+TEST(SyntheticReport, SaysWhereStepsDiffer) {
+  SyntheticSamples samples = samples_at(50'000, 2);
+  EXPECT_EQ(to_markdown(setup(), {samples}).find("Steps differ"), std::string::npos);
+  samples.steps[1].step = 9;
+  EXPECT_NE(to_markdown(setup(), {samples}).find("Steps differ at d50000: the longest took 9.000"),
+            std::string::npos);
 }
 
 TEST(SyntheticReport, JsonHoldsEveryStep) {
