@@ -37,6 +37,7 @@ Result<void> read_chunk(Session& session, std::span<const llama_token> tokens, i
 Result<void> generate(Session& session, std::span<const llama_token> tokens, int32_t batch) {
   std::vector<BatchToken> step(static_cast<size_t>(batch));
   std::vector<llama_pos> next;
+  next.reserve(step.size());
   for (int32_t s = 0; s < batch; ++s) {
     next.push_back(llama_memory_seq_pos_max(session.memory(), s) + 1);
   }
