@@ -18,6 +18,7 @@
 
 #include "kernels/half.h"
 #include "kernels/kernels.h"
+#include "kernels/read_loop.h"
 #include "machine_peak.h"
 
 namespace kvasir::bench {
@@ -211,9 +212,9 @@ void peak_fma(benchmark::State& bench, const MachinePeak* peak) {
       benchmark::Counter::kIsRate);
 }
 
-void peak_read(benchmark::State& bench, const MachinePeak* peak) {
+void peak_read(benchmark::State& bench, const ReadLoop* loop) {
   const std::vector<float> data(kWorkingSet / sizeof(float), 1.0f);
-  for (auto _ : bench) benchmark::DoNotOptimize(peak->read(data.data(), data.size()));
+  for (auto _ : bench) benchmark::DoNotOptimize(loop->sum(data.data(), data.size()));
   bench.counters["GB/s"] = benchmark::Counter(
       1e-9 * static_cast<double>(bench.iterations()) * static_cast<double>(kWorkingSet),
       benchmark::Counter::kIsRate);
@@ -261,7 +262,10 @@ void register_all() {
   for (const MachinePeak& peak : machine_peaks()) {
     const std::string name = peak.name;
     benchmark::RegisterBenchmark(("peak/fma/" + name).c_str(), peak_fma, &peak);
-    benchmark::RegisterBenchmark(("peak/read/" + name).c_str(), peak_read, &peak);
+  }
+  for (const ReadLoop& loop : read_loops()) {
+    const std::string name = loop.name;
+    benchmark::RegisterBenchmark(("peak/read/" + name).c_str(), peak_read, &loop);
   }
   for (const KvKernels* table : supported_kernels()) {
     register_attend(table);

@@ -37,19 +37,6 @@ float fma_rounds(int64_t n) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(low, high)));
 }
 
-float read(const float* data, size_t n) {
-  const F32 d;
-  const size_t lanes = hn::Lanes(d);
-  Vec s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-  for (size_t i = 0; i < n; i += 4 * lanes) {
-    s0 = hn::Add(s0, hn::LoadU(d, data + i));
-    s1 = hn::Add(s1, hn::LoadU(d, data + i + lanes));
-    s2 = hn::Add(s2, hn::LoadU(d, data + i + 2 * lanes));
-    s3 = hn::Add(s3, hn::LoadU(d, data + i + 3 * lanes));
-  }
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
-}
-
 }  // namespace kvasir::bench::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // KVASIR_IS_VECTOR_TARGET
@@ -63,17 +50,17 @@ std::vector<MachinePeak> find_peaks() {
   const int64_t targets = hwy::SupportedTargets();
 #if HWY_TARGETS & HWY_NEON
   if ((targets & HWY_NEON) != 0) {
-    peaks.push_back({"neon", N_NEON::fma_rounds, N_NEON::kFlopsPerRound, N_NEON::read});
+    peaks.push_back({"neon", N_NEON::fma_rounds, N_NEON::kFlopsPerRound});
   }
 #endif
 #if HWY_TARGETS & HWY_AVX2
   if ((targets & HWY_AVX2) != 0) {
-    peaks.push_back({"avx2", N_AVX2::fma_rounds, N_AVX2::kFlopsPerRound, N_AVX2::read});
+    peaks.push_back({"avx2", N_AVX2::fma_rounds, N_AVX2::kFlopsPerRound});
   }
 #endif
 #if HWY_TARGETS & HWY_AVX3
   if ((targets & HWY_AVX3) != 0) {
-    peaks.push_back({"avx512", N_AVX3::fma_rounds, N_AVX3::kFlopsPerRound, N_AVX3::read});
+    peaks.push_back({"avx512", N_AVX3::fma_rounds, N_AVX3::kFlopsPerRound});
   }
 #endif
   return peaks;

@@ -56,6 +56,15 @@ REFUSED = [
     (["doctor", "-m", "/nonexistent.gguf"], "no such file"),
 ]
 
+REFUSED_MEASURES = [
+    (["--batch", "0"], "--batch"),
+    (["--batch", "4", "-p", "64"], "-p 0"),
+    (["--synthetic", "-m", "smollm2"], "--synthetic"),
+    (["--synthetic", "--synthetic-heads", "8"], "--synthetic-kv-heads 3"),
+    (["--synthetic", "-d", "100", "--kv-stats"], "--kv-stats"),
+    (["--synthetic", "-d", "16000000"], "MiB"),
+]
+
 
 def environment(**extra):
     clean = {key: value for key, value in os.environ.items()
@@ -228,6 +237,64 @@ class Runs(WithFolder):
     def test_failures_of_a_front_end_exit_with_1(self):
         result = run("run", "-m", str(MODEL), "-f", "/nonexistent")
         self.assertEqual(result.returncode, 1, result.stderr)
+
+
+class Measures(unittest.TestCase):
+    def test_refusals(self):
+        for args, part in REFUSED_MEASURES:
+            result = run("measure", *args)
+            with self.subTest(args=args):
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertEqual(result.stdout, "")
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                self.assertIn(part, result.stderr)
+
+    def measure(self, *args):
+        result = run("measure", "-o", "json", "-t", "2", *args)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def check_machine(self, result):
+        self.assertGreater(result["read_gb_per_s"], 0)
+        self.assertGreater(result["resident_bytes_peak"], 1 << 20)
+
+    def measure_model(self, *flags):
+        result = self.measure("-m", str(MODEL), "-d", "0,256", "-p", "32", "-n", "3", "-r", "2",
+                              "-b", "1,3", *flags)
+        self.check_machine(result)
+        self.assertEqual([(t["test"], t["batch"], t["depth"]) for t in result["tests"]],
+                         [("prefill", 1, 0), ("decode", 1, 0), ("decode", 3, 0),
+                          ("prefill", 1, 256), ("decode", 1, 256), ("decode", 3, 256)])
+        self.assertIn("share_of_read", result["tests"][5])
+        return [t["read_bytes"] for t in result["tests"] if t["test"] == "decode"]
+
+    def test_every_sequence_of_a_batch_is_read(self):
+        token = 2 * 30 * 3 * (64 + 64)  # f16 rows of SmolLM2-135M
+        for depth, one, three in zip((0, 256), *[iter(self.measure_model())] * 2):
+            self.assertEqual(one["stock"], (depth + 3) * token)
+            self.assertEqual(three["stock"], 3 * one["stock"])
+            self.assertEqual(three["kvasir"], 3 * one["kvasir"])
+            self.assertGreaterEqual(one["kvasir"], (depth + 2) * token)
+            self.assertLess(one["kvasir"], (depth + 3 + 2 * 64) * token * 1.01)
+
+    def test_evicting_batches_stay_at_their_budget(self):
+        decodes = self.measure_model("--kv-policy", "window", "--kv-budget", "128")
+        rows = [test["kvasir"] / 23040 for test in decodes[2:]]  # at depth 256, of a token
+        # 128 tokens and that of the step: three pages, or two and a spare one.
+        self.assertAlmostEqual(rows[0], 192, delta=2)
+        self.assertAlmostEqual(rows[1], 3 * 192, delta=6)
+
+    def test_synthetic_rows(self):
+        result = self.measure("--synthetic", "-d", "5000,10000", "-n", "4", "--kv-policy", "conf",
+                              "--kv-budget", "50%", "--kv-format", "int8")
+        self.check_machine(result)
+        for test, depth in zip(result["tests"], (5000, 10000)):
+            self.assertEqual(test["depth"], depth)
+            self.assertAlmostEqual(test["rows_read"], depth / 2, delta=5)
+            for part in "append", "attention", "ranking", "eviction", "demotion":
+                self.assertGreater(test["ms"][part], 0)
+                self.assertEqual(len(test["steps_ms"][part]), 4)
+        self.assertEqual(len(result["slopes"]), 1)
 
 
 class Serving(WithFolder):

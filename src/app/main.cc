@@ -10,7 +10,7 @@
 #include "app/help.h"
 #include "app/models.h"
 #include "eval/eval.h"
-#include "eval/measure.h"
+#include "eval/measure/measure.h"
 
 namespace kvasir::app {
 namespace {

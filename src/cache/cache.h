@@ -48,7 +48,9 @@ struct CacheTimes {
   int64_t append = 0;      ///< storing rows
   int64_t attention = 0;   ///< reading them
   int64_t metadata = 0;    ///< folding attention mass into the ranker's state
-  int64_t compaction = 0;  ///< ranking, dropping, moving what stays
+  int64_t compaction = 0;  ///< ranking, dropping, moving what stays, demoting
+  int64_t ranking = 0;     ///< of compaction: scores, and the choice of what leaves
+  int64_t demotion = 0;    ///< of compaction: demoting
 };
 
 class Cache {
@@ -178,6 +180,8 @@ class Cache {
   void end_chunk(Layer& layer, LayerCache& rows, int32_t stream, ParallelFor& parallel);
   void observe(Layer& layer, LayerCache& rows, int32_t stream, int64_t step, ParallelFor& parallel);
   int64_t evict(LayerCache& rows, const StepState& step, const LayerState& layer, int32_t budget);
+  std::span<const int32_t> rank(const LayerCache& rows, Candidates candidates, int32_t n_evict);
+  void demote(LayerCache& rows);
   void note_peak();
   bool keeps_mass() const { return needs_.step_mass || needs_.observed_queries > 0; }
   RowCodecs codecs_of(int32_t layer) const;

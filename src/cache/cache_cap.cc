@@ -172,8 +172,8 @@ void Cache::cut(int32_t stream, std::span<const int32_t> keep, ParallelFor& para
       layer.seen[z(stream)].evicted += n;
       cut_rows_[z(stream)] += n;
     }
+    demote(*rows);
     const Stopwatch watch(times_.compaction);
-    rows->demote(policy_.sinks, config_.options.recent, encode_);
     rows->trim();
     StepMass& mass = layer.seen[z(stream)].mass;
     if (!keeps_mass()) continue;

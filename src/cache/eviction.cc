@@ -124,6 +124,28 @@ void Cache::observe(Layer& layer, LayerCache& rows, int32_t stream, int64_t step
   if (needs_.observe_every == 0) rows.ring().clear();
 }
 
+// Which of the candidates leave: their indices among the candidates, ascending.
+std::span<const int32_t> Cache::rank(const LayerCache& rows, Candidates candidates,
+                                     int32_t n_evict) {
+  const Stopwatch watch(times_.ranking);
+  const auto n_candidates = static_cast<int32_t>(candidates.positions.size());
+  scores_.resize(z(n_candidates));
+  order_.resize(z(n_candidates));
+  const StoredKeys keys(rows);
+  candidates.scratch = order_;
+  candidates.keys = needs_.keys ? &keys : nullptr;
+  policy_.ranker->score(candidates, scores_);
+  for (int32_t i = 0; i < n_candidates; ++i) order_[z(i)] = i;
+  const auto lower = [&](int32_t a, int32_t b) {  // evicted earlier; ties: the older
+    return scores_[z(a)] != scores_[z(b)] ? scores_[z(a)] < scores_[z(b)] : a < b;
+  };
+  if (n_evict < n_candidates) {
+    std::nth_element(order_.begin(), order_.begin() + n_evict, order_.end(), lower);
+  }
+  std::sort(order_.begin(), order_.begin() + n_evict);
+  return std::span(order_).first(z(n_evict));
+}
+
 int64_t Cache::evict(LayerCache& rows, const StepState& step, const LayerState& layer,
                      int32_t budget) {
   const int32_t n = layer.live;
@@ -140,33 +162,20 @@ int64_t Cache::evict(LayerCache& rows, const StepState& step, const LayerState& 
     make_room(order_, z(n));
     make_room(survivors_, z(n));
   }
-  scores_.resize(z(n_candidates));
-  order_.resize(z(n_candidates));
-  const StoredKeys keys(rows);
   const size_t width = z(rows.n_state());
   Candidates candidates;
   candidates.positions = rows.positions().subspan(z(first), z(n_candidates));
   candidates.state = rows.state().subspan(z(first) * width, z(n_candidates) * width);
-  candidates.scratch = order_;
   candidates.layer = layer.layer;
   candidates.first = first;
   candidates.step = step.step;
   candidates.newest = step.n_tokens - 1;
-  candidates.keys = needs_.keys ? &keys : nullptr;
-  policy_.ranker->score(candidates, scores_);
-  for (int32_t i = 0; i < n_candidates; ++i) order_[z(i)] = i;
-  const auto lower = [&](int32_t a, int32_t b) {  // evicted earlier; ties: the older
-    return scores_[z(a)] != scores_[z(b)] ? scores_[z(a)] < scores_[z(b)] : a < b;
-  };
-  if (n_evict < n_candidates) {
-    std::nth_element(order_.begin(), order_.begin() + n_evict, order_.end(), lower);
-  }
-  std::sort(order_.begin(), order_.begin() + n_evict);
-  const int32_t hole = first + order_[0];
+  const std::span<const int32_t> leave = rank(rows, candidates, n_evict);
+  const int32_t hole = first + leave[0];
   survivors_.clear();
   size_t next = 0;
   for (int32_t slot = hole; slot < n; ++slot) {
-    if (next < z(n_evict) && slot == first + order_[next]) {
+    if (next < leave.size() && slot == first + leave[next]) {
       ++next;
     } else {
       survivors_.push_back(slot);
@@ -174,6 +183,17 @@ int64_t Cache::evict(LayerCache& rows, const StepState& step, const LayerState& 
   }
   rows.keep(hole, survivors_);
   return n_evict;
+}
+
+void Cache::demote(LayerCache& rows) {
+  if (rows.cold() == nullptr) return;
+  int64_t taken = 0;
+  {
+    const Stopwatch watch(taken);
+    rows.demote(policy_.sinks, config_.options.recent, encode_);
+  }
+  times_.demotion += taken;
+  times_.compaction += taken;
 }
 
 void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& parallel,
@@ -211,10 +231,7 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
       record.evicted += n;
       layer.seen[z(stream)].evicted += n;
     }
-    if (may_move) {
-      const Stopwatch watch(times_.compaction);
-      rows->demote(policy_.sinks, config_.options.recent, encode_);
-    }
+    if (may_move) demote(*rows);
     record.live_min = std::min(record.live_min, rows->n_slots());
     record.live_max = std::max(record.live_max, rows->n_slots());
     live_sum += rows->n_slots();

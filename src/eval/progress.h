@@ -5,9 +5,13 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 
 namespace kvasir::eval {
+
+/// Called after each piece of work with the units it was worth and the name of what comes next.
+using OnProgress = std::function<void(double units, const std::string& next)>;
 
 class Progress {
  public:

@@ -10,6 +10,8 @@ void add_times(CacheTimes& sum, const CacheTimes& times) {
   sum.attention += times.attention;
   sum.metadata += times.metadata;
   sum.compaction += times.compaction;
+  sum.ranking += times.ranking;
+  sum.demotion += times.demotion;
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "eval/paired.h"
+#include "eval/measure/machine_read.h"
+#include "eval/measure/paired.h"
 
 namespace kvasir::eval {
 
@@ -13,11 +14,10 @@ namespace kvasir::eval {
 struct PairedSetup {
   std::string model;        ///< as the user named it
   std::string description;  ///< llama.cpp's own: architecture, size, format
-  std::string cpu;
+  MachineFigures machine;
   std::string a = "stock";
   std::string b = "kvasir";
   std::string b_flags;  ///< --kv-* flags of b, as given
-  int32_t n_threads = 0;
   int32_t n_ubatch = 0;
   int64_t b_peak_bytes = 0;  ///< what b's cache held at most, all counted; 0: not known
 };
@@ -27,6 +27,9 @@ struct AttentionTime {
   double a = 0;  ///< ms of a step (a chunk, or a token), from medians
   double b = 0;
   double ratio = 0;  ///< a over b
+  /// 1e9 bytes of K and V a second, of those that the same step at depth 0 does not read; 0: not
+  /// known.
+  double a_gb_per_s = 0, b_gb_per_s = 0;
 };
 
 /// Empty if nothing of that kind was measured at depth 0, or at depth 0 itself.

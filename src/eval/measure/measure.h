@@ -1,4 +1,5 @@
-// `kvasir measure`: stock f16 against Kvasir, in pairs inside one process.
+// `kvasir measure`: stock f16 against Kvasir, in pairs inside one process; or, with --synthetic,
+// Kvasir's cache alone.
 //
 // A front end: reads flags and files, prints to stdout, and shows progress on stderr.
 #pragma once
