@@ -239,8 +239,8 @@ size_t AttentionWorkspace::bytes() const {
 }
 
 void attend_streams(const AttendArgs& args, std::span<const StreamRows> streams,
-                    const KvKernels& kernels, ParallelFor& parallel,
-                    AttentionWorkspace& workspace) {
+                    const KvKernels& kernels, ParallelFor& parallel, AttentionWorkspace& workspace,
+                    MathMode math) {
   assert(streams.size() == z(args.n_streams) && args.n_queries > 0);
   const Plan plan = make_plan(args, streams);
   assert(plan.q_per_kv * plan.n_kv_heads == args.n_heads);
@@ -264,7 +264,7 @@ void attend_streams(const AttendArgs& args, std::span<const StreamRows> streams,
     make_room(workspace.final_m, rows);
     make_room(workspace.final_s, rows);
   }
-  const Call call{args, streams, kernels, plan, workspace};
+  const Call call{args, streams, kernels, plan, workspace, math == MathMode::kBf16};
   parallel.run(plan.n_units * plan.n_splits,
                [&](int64_t item, int32_t worker) { run_item(call, item, worker); });
   if (plan.n_splits > 1) {

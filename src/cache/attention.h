@@ -13,6 +13,7 @@
 #include "base/parallel.h"
 #include "cache/layer_cache.h"
 #include "cache/mask_view.h"
+#include "cache/options.h"
 #include "cache/page_rows.h"
 #include "cache/rope.h"
 #include "kernels/kernels.h"
@@ -109,7 +110,8 @@ class AttentionWorkspace {
 
 /// Runs one attention call. streams has args.n_streams entries with rows of one geometry.
 void attend_streams(const AttendArgs& args, std::span<const StreamRows> streams,
-                    const KvKernels& kernels, ParallelFor& parallel, AttentionWorkspace& workspace);
+                    const KvKernels& kernels, ParallelFor& parallel, AttentionWorkspace& workspace,
+                    MathMode math = MathMode::kF32);
 
 /// Queries whose attention mass is asked for after the fact (observed_mass.cc).
 struct MassQueries {

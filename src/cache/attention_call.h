@@ -35,6 +35,7 @@ struct Call {
   const KvKernels& kernels;
   const Plan& plan;
   AttentionWorkspace& workspace;
+  bool bf16;  // products of 8 significant bits
 };
 
 struct Unit {

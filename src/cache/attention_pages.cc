@@ -71,7 +71,8 @@ void attend_plain_page(const Call& call, const Unit& unit, int32_t page, const P
   a.next_k = next_is_f16 ? f16.k(page + 1, unit.head) : nullptr;
   for (int32_t begin = range.begin; begin < range.end; begin += kMaxRows) {
     set_rows(call, range, begin, stream.order.is_cold(page), with_scores, worker, a);
-    call.kernels.attend_page(a, state_at(state, begin));
+    const auto attend = call.bf16 ? call.kernels.attend_page_bf16 : call.kernels.attend_page;
+    attend(a, state_at(state, begin));
   }
 }
 
@@ -144,6 +145,7 @@ void ready_queries(const Call& call, const Unit& unit, AttentionWorkspace::Worke
   make_room(worker.coded_memory, n + kCacheLine);
   worker.coded.memory = aligned(worker.coded_memory.data());
   worker.coded.q = worker.cold_q.data();
+  worker.coded.eight_bits = call.bf16;
   worker.coded.n_rows = unit.n_queries * call.plan.q_per_kv;
 }
 

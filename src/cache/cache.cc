@@ -45,6 +45,10 @@ Result<std::unique_ptr<Cache>> Cache::create(const CacheConfig& config, const Kv
   if (!policy) return Error{policy.error()};
   Result<FormatSpec> formats = parse_format(config.options.format);
   if (!formats) return Error{formats.error()};
+  if (config.options.math == MathMode::kBf16 && kernels.attend_page_bf16 == nullptr) {
+    return Error{"--kv-math bf16 needs a CPU with AVX512_BF16; these are kernels of " +
+                 std::string(kernels.name) + ": use --kv-math f32"};
+  }
   return std::unique_ptr<Cache>(
       new Cache(config, std::move(policy.value()), formats.value(), kernels));
 }
@@ -224,7 +228,7 @@ Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
     }
     workspace_.streams.push_back(view);
   }
-  attend_streams(args, workspace_.streams, *kernels_, parallel, workspace_);
+  attend_streams(args, workspace_.streams, *kernels_, parallel, workspace_, config_.options.math);
   if (needs_.column_sums && args.n_queries > 1) {
     for (int32_t i = 0; i < args.n_streams; ++i) {
       const MassQueries queries{

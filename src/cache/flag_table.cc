@@ -12,6 +12,7 @@ namespace {
 using namespace flags;  // NOLINT(google-build-using-namespace): what this table is made of
 
 constexpr std::array<Text, 2> kPrefills = {"exact", "stream"};
+constexpr std::array<Text, 2> kMaths = {"f32", "bf16"};
 constexpr std::array<Text, 2> kPositions = {"original", "cache"};
 constexpr std::array<Text, 2> kHeads = {"mean", "max"};
 constexpr std::array<Text, 3> kScales = {"minmax", "rank", "log"};
@@ -100,6 +101,13 @@ Result<void> set_prefill(Text flag, Text value, CacheOptions& options) {
   return {};
 }
 
+Result<void> set_math(Text flag, Text value, CacheOptions& options) {
+  const auto mode = word_of<MathMode>(flag, value, kMaths);
+  if (!mode) return Error{mode.error()};
+  options.math = mode.value();
+  return {};
+}
+
 Result<void> set_positions(Text flag, Text value, CacheOptions& options) {
   const auto mode = word_of<PositionMode>(flag, value, kPositions);
   if (!mode) return Error{mode.error()};
@@ -162,6 +170,9 @@ Shown nothing(const CacheOptions&) { return std::nullopt; }
 Shown get_policy(const CacheOptions& options) { return options.policy; }
 Shown get_prefill(const CacheOptions& options) {
   return options.prefill == PrefillMode::kStream ? Shown("stream") : std::nullopt;
+}
+Shown get_math(const CacheOptions& options) {
+  return options.math == MathMode::kBf16 ? Shown("bf16") : std::nullopt;
 }
 Shown get_positions(const CacheOptions& options) {
   const auto& mode = options.positions;
@@ -300,6 +311,12 @@ constexpr auto kFlags = std::to_array<Flag>({
       "exact", "exact, stream; stream where tokens are evicted or demoted only"},
      set_prefill,
      get_prefill},
+    {{"--kv-math", "MODE",
+      "products of attention. f32: exact to what is stored; bf16: operands of 8 significant bits "
+      "for prompts, and queries of 8 bits for rows in a format: faster, and about as exact as int8",
+      "f32", "f32, bf16; bf16 where the CPU has AVX512_BF16"},
+     set_math,
+     get_math},
     {{"--kv-positions", "MODE",
       "original: tokens keep their positions; cache: they count by place in the cache, for texts "
       "longer than the model was trained for",

@@ -90,6 +90,7 @@ bool LayerCache::append_k(const TokenSpan& tokens, const RowsView& rows) {
     identity_ = identity_ && tokens.cells[i] == n_slots_ + static_cast<int32_t>(i);
   }
   cells_.insert(cells_.end(), tokens.cells.begin(), tokens.cells.end());
+  most_cell_ = std::max(most_cell_, *std::max_element(tokens.cells.begin(), tokens.cells.end()));
   positions_.insert(positions_.end(), tokens.positions.begin(), tokens.positions.end());
   n_slots_ += rows.n_rows;
   n_fresh_ += rows.n_rows;
@@ -129,9 +130,13 @@ int32_t LayerCache::drop_where(Leaves leaves) {
   return dropped;
 }
 
-// Tokens at or past the first position that arrives, and those whose cell is written again.
+// Tokens at or past the first position that arrives, and those whose cell is written again. Where
+// a text goes on there are none, which takes no search: cells and positions are higher than all.
 void LayerCache::drop_replaced(const TokenSpan& tokens) {
   const auto [low, high] = std::minmax_element(tokens.cells.begin(), tokens.cells.end());
+  if (positions_.empty() || (positions_.back() < tokens.positions.front() && *low > most_cell_)) {
+    return;
+  }
   drop_where([&, low = *low, high = *high](size_t slot) {
     if (positions_[slot] >= tokens.positions.front()) return true;
     const int32_t cell = cells_[slot];
@@ -245,6 +250,7 @@ bool LayerCache::restore_row(int32_t cell, bool is_k, const uint16_t* row) {
   rows_.write_k(n_slots_, row);
   identity_ = identity_ && cell == n_slots_;
   cells_.push_back(cell);
+  most_cell_ = std::max(most_cell_, cell);
   positions_.push_back(cell);
   ++n_slots_;
   ++n_fresh_;
@@ -311,6 +317,7 @@ bool LayerCache::copy_from(const LayerCache& other) {
   restored_ = other.restored_;
   identity_ = other.identity_;
   cells_ = other.cells_;
+  most_cell_ = other.most_cell_;
   positions_ = other.positions_;
   state_ = other.state_;
   slot_capacity_ = 0;

@@ -140,6 +140,7 @@ class LayerCache {
   int32_t first_pending_ = 0;  // slot of the first token of the last append_k
   bool identity_ = true;
   std::vector<int32_t> cells_;
+  int32_t most_cell_ = -1;  // at least the largest of cells_
   std::vector<int32_t> positions_;
   int32_t n_state_;
   std::vector<float> state_;        // [n_slots, n_state]

@@ -15,6 +15,7 @@
 
 namespace kvasir {
 
+enum class MathMode { kF32, kBf16 };            ///< --kv-math f32 | bf16
 enum class PrefillMode { kExact, kStream };     ///< --kv-prefill exact | stream
 enum class PositionMode { kOriginal, kCache };  ///< --kv-positions original | cache
 
@@ -25,6 +26,7 @@ struct CacheOptions {
   std::string policy = "none";  ///< --kv-policy
   PolicyParams params;          ///< what the policy reads
   PrefillMode prefill = PrefillMode::kExact;
+  MathMode math = MathMode::kF32;
   std::optional<PositionMode> positions;  ///< empty: the policy's default
   std::string format = "f16";             ///< --kv-format: of tokens older than the recent window
   int32_t recent = kDefaultRecent;        ///< --kv-recent: newest tokens that stay f16

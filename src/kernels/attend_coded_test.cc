@@ -91,7 +91,7 @@ struct Case {
   Packing k, v;
   int32_t head_dim_k = 64, head_dim_v = 64, n_slots = kPageSlots, n_rows = 3;
   int32_t n_runs = 1;
-  bool masked = false, scores = false, old_state = false;
+  bool masked = false, scores = false, old_state = false, eight_bits = false;
   float soft_cap = 0;
 
   static void describe(std::ostream& out, const Packing& p, int32_t head_dim) {
@@ -106,7 +106,8 @@ struct Case {
     out << "; V: ";
     describe(out, v, head_dim_v);
     out << "; slots " << n_slots << ", rows " << n_rows << ", runs " << n_runs << ", masked "
-        << masked << ", scores " << scores << ", old state " << old_state << ", cap " << soft_cap;
+        << masked << ", scores " << scores << ", old state " << old_state << ", cap " << soft_cap
+        << ", queries of " << (eight_bits ? 8 : 16) << " bits";
     return out.str();
   }
 };
@@ -149,7 +150,8 @@ struct Inputs {
       levels += Side::kMostScale * (k.most_code() + 1);
     }
     const auto scale = static_cast<double>(args(nullptr).scale);
-    return scale * (0x1.02p-17 * 2 * levels + kUnit * (c.head_dim_k + 8) * norm) +
+    const double half_step = c.eight_bits ? 0x1.03p-8 : 0x1.02p-16;
+    return scale * (half_step * levels + kUnit * (c.head_dim_k + 8) * norm) +
            2e-7 * static_cast<double>(c.soft_cap);
   }
 
@@ -183,6 +185,7 @@ Outputs run(const KvKernels& table, const Inputs& in) {
   CodedQueries queries;
   queries.q = in.q.pointers();
   queries.n_rows = in.c.n_rows + 2;
+  queries.eight_bits = in.c.eight_bits;
   queries.memory = static_cast<std::byte*>(std::align(64, n, at, space));
   const CodedPage page{in.k.side(), in.v.side()};
   std::optional<Outputs> out;
@@ -278,6 +281,7 @@ TEST_P(AttendCoded, AgreesWithTheReference) {
         c.scores = turn % 4 < 2;
         c.old_state = turn % 5 < 3;
         c.soft_cap = turn % 7 == 0 ? 5.0f : 0.0f;
+        c.eight_bits = turn % 9 < 4;
         ++turn;
         expect_agreement(*GetParam(), c, rng);
         if (HasFailure()) return;

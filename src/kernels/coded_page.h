@@ -48,6 +48,7 @@ struct CodedQueries {
   const float* const* q = nullptr;  ///< [n_rows] pointers to [head_dim_k] f32, not yet scaled
   int32_t n_rows = 0;
   std::byte* memory = nullptr;  ///< coded_query_bytes(n_rows, head_dim_k), 64-byte aligned
+  bool eight_bits = false;      ///< of a query, not 16: half of the work of scores
   bool prepared = false;
   const std::byte* shared = nullptr;  ///< shared bytes that were folded in
 };

@@ -102,8 +102,8 @@ struct KvKernels {
   /// the same rows. Null where the instruction
   /// set has no dot product of bytes: unpack the rows then.
   /// Requires: attends_coded(); finite scales, zeros and means; scales of groups >= 0.
-  /// Errors beside those of attend_page, in units of 2^-16: of max|q| for each channel of q, and of
-  /// the page's largest p * scale for each p * scale.
+  /// Errors beside those of attend_page, in units of 2^-16: of max|q| for each channel of q (2^-8
+  /// with eight_bits), and of the page's largest p * scale for each p * scale.
   void (*attend_coded)(const PageArgs& args, const CodedPage& page, CodedQueries& queries,
                        int32_t first_row, const SoftmaxState& state);
 

@@ -1,5 +1,6 @@
 // Which tables there are, how they are found, and that no test leaves one out.
 #include <set>
+#include <tuple>
 
 #include "kernels/reference/reference.h"
 #include "kernels/test_support.h"
@@ -17,7 +18,9 @@ std::vector<std::string> expected_names() {
   if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) {
     names.emplace_back("avx512");
-    if (__builtin_cpu_supports("avx512vnni")) names.emplace_back("avx512_vnni");
+    const bool vnni = __builtin_cpu_supports("avx512vnni");
+    if (vnni) names.emplace_back("avx512_vnni");
+    if (vnni && __builtin_cpu_supports("avx512bf16")) names.emplace_back("avx512_bf16");
   }
 #elif defined(__aarch64__)
   names.emplace_back("neon");
@@ -43,7 +46,9 @@ TEST(Registry, FindsWhatIsNamedAndNothingElse) {
 }
 
 TEST(Registry, EveryEntryOfATableIsItsOwn) {
-  std::set<std::pair<decltype(KvKernels::attend_page), decltype(KvKernels::attend_coded)>> attend;
+  std::set<std::tuple<decltype(KvKernels::attend_page), decltype(KvKernels::attend_coded),
+                      decltype(KvKernels::attend_page_bf16)>>
+      attend;
   for (const KvKernels* table : supported_kernels()) {
     ASSERT_NE(table->attend_page, nullptr);
     ASSERT_NE(table->store_k, nullptr);
@@ -51,7 +56,7 @@ TEST(Registry, EveryEntryOfATableIsItsOwn) {
     ASSERT_NE(table->add_mass, nullptr);
     ASSERT_NE(table->logit_sums, nullptr);
     ASSERT_NE(table->unpack_rows, nullptr);
-    attend.insert({table->attend_page, table->attend_coded});
+    attend.insert({table->attend_page, table->attend_coded, table->attend_page_bf16});
   }
   EXPECT_EQ(attend.size(), supported_kernels().size());
 }

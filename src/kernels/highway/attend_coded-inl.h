@@ -227,7 +227,10 @@ void attend_coded(const PageArgs& args, const CodedPage& page, CodedQueries& que
     for (int32_t run = 0, first = 0; run < page.k.n_runs; ++run) {
       const SharedRun& keys_of_run = page.k.runs[static_cast<size_t>(run)];
       prepare(page.k, keys_of_run.shared, queries);
-      coded_scores(key_page, prepared, first_row, first, keys_of_run.end, block, next_keys);
+      queries.eight_bits ? coded_scores<false>(key_page, prepared, first_row, first,
+                                               keys_of_run.end, block, next_keys)
+                         : coded_scores<true>(key_page, prepared, first_row, first, keys_of_run.end,
+                                              block, next_keys);
       first = keys_of_run.end;
     }
     PageSums sums;

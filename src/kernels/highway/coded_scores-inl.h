@@ -33,10 +33,15 @@ HWY_INLINE Vec first_lanes(const float* from, int32_t n) {
   return Vec{_mm512_maskz_loadu_ps(mask, from)};
 }
 
+/// The high byte of a number, rounded: what is left is a signed byte.
+HWY_INLINE Bytes high_byte(Bytes whole) {
+  return _mm512_srai_epi32(_mm512_add_epi32(whole, _mm512_set1_epi32(128)), 8);
+}
+
 /// One query row, [head_dim], times the scales of channels where they have them, as integers.
 /// A row with infinities or NaN gets a step of NaN.
 HWY_INLINE void prepare_row(const CodedSide& keys, const std::byte* shared, const float* q,
-                            const PreparedQueries& to, int32_t row) {
+                            bool eight_bits, const PreparedQueries& to, int32_t row) {
   const Scaling scaling = keys.packing.scaling;
   const bool by_channel = !keys.packing.has_groups();
   const int32_t dim = keys.head_dim;
@@ -58,7 +63,8 @@ HWY_INLINE void prepare_row(const CodedSide& keys, const std::byte* shared, cons
     largest = hn::Max(largest, hn::Abs(scaled[v]));
   }
   const float most = hn::GetLane(hn::MaxOfLanes(F32(), largest));
-  const float most_number = most_query(by_channel ? dim : 2 * keys.packing.group_channels);
+  const float most_number =
+      eight_bits ? 127.0f : most_query(by_channel ? dim : 2 * keys.packing.group_channels);
   const float inverse = most > 0 ? most_number / most : 0.0f;
   to.step(row) = most / most_number + hn::GetLane(hn::SumOfLanes(F32(), check));
   to.base(row) = hn::GetLane(hn::SumOfLanes(F32(), base));
@@ -74,8 +80,9 @@ HWY_INLINE void prepare_row(const CodedSide& keys, const std::byte* shared, cons
     for (int32_t v = g * group_vectors; v < end; ++v) {
       const Vec number = hn::Mul(scaled[v], hn::Set(F32(), inverse));
       const Bytes whole = _mm512_cvtps_epi32(number.raw);
-      const Bytes high = _mm512_srai_epi32(_mm512_add_epi32(whole, _mm512_set1_epi32(128)), 8);
-      const Bytes low = _mm512_sub_epi32(whole, _mm512_slli_epi32(high, 8));
+      const Bytes high = eight_bits ? whole : high_byte(whole);
+      const Bytes low =
+          eight_bits ? _mm512_setzero_si512() : _mm512_sub_epi32(whole, _mm512_slli_epi32(high, 8));
       high_sum = _mm512_add_epi32(high_sum, high);
       low_sum = _mm512_add_epi32(low_sum, low);
       _mm_store_si128(reinterpret_cast<__m128i*>(to.high(row) + v * kLanes),
@@ -92,7 +99,9 @@ HWY_INLINE void prepare_row(const CodedSide& keys, const std::byte* shared, cons
 HWY_INLINE void prepare(const CodedSide& keys, const std::byte* shared, CodedQueries& queries) {
   if (queries.prepared && queries.shared == shared) return;
   const PreparedQueries to(queries.memory, queries.n_rows, keys.head_dim);
-  for (int32_t r = 0; r < queries.n_rows; ++r) prepare_row(keys, shared, queries.q[r], to, r);
+  for (int32_t r = 0; r < queries.n_rows; ++r)
+    prepare_row(keys, shared, queries.q[r], queries.eight_bits, to, r);
+
   queries.prepared = true;
   queries.shared = shared;
 }
@@ -108,7 +117,7 @@ struct KeyPage {
 };
 
 /// q . k of kRows prepared rows (`rows` indexes them) and kVectors x 16 slots from `slot` on.
-template <int32_t kRows, int32_t kVectors>
+template <int32_t kRows, int32_t kVectors, bool kLow>
 HWY_INLINE void coded_score_tile(const KeyPage& page, const PreparedQueries& queries,
                                  const int32_t* rows, int32_t slot, __mmask64 slots, float* p,
                                  Prefetcher& ahead) {
@@ -134,20 +143,22 @@ HWY_INLINE void coded_score_tile(const KeyPage& page, const PreparedQueries& que
       for (int32_t v = 0; v < kVectors; ++v) key[v] = _mm512_load_si512(from + v * 64);
       for (int32_t r = 0; r < kRows; ++r) {
         const Bytes h = broadcast_dword(high_bytes[r] + 4 * quad);
-        const Bytes l = broadcast_dword(low_bytes[r] + 4 * quad);
+        const Bytes l = kLow ? broadcast_dword(low_bytes[r] + 4 * quad) : h;
         for (int32_t v = 0; v < kVectors; ++v) {
           high[r][v] = add_dot(high[r][v], key[v], h);
-          low[r][v] = add_dot(low[r][v], key[v], l);
+          if constexpr (kLow) low[r][v] = add_dot(low[r][v], key[v], l);
         }
       }
     }
     HWY_UNROLL(4)
     for (int32_t r = 0; r < kRows; ++r) {
-      const int32_t q_sum = 256 * queries.high_sums(rows[r])[g] + queries.low_sums(rows[r])[g];
+      const int32_t q_sum =
+          (kLow ? 256 : 1) * queries.high_sums(rows[r])[g] + queries.low_sums(rows[r])[g];
       const Bytes shift = _mm512_set1_epi32(page.flipped ? 128 * q_sum : 0);
       HWY_UNROLL(4)
       for (int32_t v = 0; v < kVectors; ++v) {
-        Vec sum = to_float(_mm512_sub_epi32(joined(high[r][v], low[r][v]), shift));
+        const Bytes whole = kLow ? joined(high[r][v], low[r][v]) : high[r][v];
+        Vec sum = to_float(_mm512_sub_epi32(whole, shift));
         const int32_t at = g * kPageSlots + slot + v * kLanes;
         if (page.scales->n_groups > 0) {
           const Vec before = g == 0 ? hn::Zero(F32()) : load(sums[r][v]);
@@ -172,7 +183,7 @@ HWY_INLINE void coded_score_tile(const KeyPage& page, const PreparedQueries& que
   }
 }
 
-template <int32_t kRows>
+template <int32_t kRows, bool kLow>
 HWY_NOINLINE void coded_score_rows(const KeyPage& page, const PreparedQueries& queries,
                                    const int32_t* rows, int32_t first, int32_t end, float* p,
                                    Prefetcher& ahead) {
@@ -180,14 +191,15 @@ HWY_NOINLINE void coded_score_rows(const KeyPage& page, const PreparedQueries& q
   const __mmask64 slots = first_slots(end) & ~first_slots(first);
   int32_t slot = first / kLanes * kLanes;
   for (; slot + (kVectors - 1) * kLanes < end; slot += kVectors * kLanes) {
-    coded_score_tile<kRows, kVectors>(page, queries, rows, slot, slots, p, ahead);
+    coded_score_tile<kRows, kVectors, kLow>(page, queries, rows, slot, slots, p, ahead);
   }
   for (; slot < end; slot += kLanes) {
-    coded_score_tile<kRows, 1>(page, queries, rows, slot, slots, p, ahead);
+    coded_score_tile<kRows, 1, kLow>(page, queries, rows, slot, slots, p, ahead);
   }
 }
 
 /// q . k of the whole block with slots [first, end).
+template <bool kLow>
 HWY_INLINE void coded_scores(const KeyPage& page, const PreparedQueries& queries, int32_t first_row,
                              int32_t first, int32_t end, RowBlock& block, Prefetcher& ahead) {
   for (int32_t i = 0; i < block.n; i += kTileRows) {
@@ -197,16 +209,16 @@ HWY_INLINE void coded_scores(const KeyPage& page, const PreparedQueries& queries
     float* p = block.p + i * kPageSlots;
     switch (n) {
       case 1:
-        coded_score_rows<1>(page, queries, rows, first, end, p, ahead);
+        coded_score_rows<1, kLow>(page, queries, rows, first, end, p, ahead);
         break;
       case 2:
-        coded_score_rows<2>(page, queries, rows, first, end, p, ahead);
+        coded_score_rows<2, kLow>(page, queries, rows, first, end, p, ahead);
         break;
       case 3:
-        coded_score_rows<3>(page, queries, rows, first, end, p, ahead);
+        coded_score_rows<3, kLow>(page, queries, rows, first, end, p, ahead);
         break;
       default:
-        coded_score_rows<4>(page, queries, rows, first, end, p, ahead);
+        coded_score_rows<4, kLow>(page, queries, rows, first, end, p, ahead);
         break;
     }
   }

@@ -40,7 +40,14 @@ HWY_INLINE void read_two_halfs(const CodedSide& side, int32_t n_slots, size_t of
   const size_t row_bytes = side.packing.row_bytes(side.head_dim);
   const auto* from = reinterpret_cast<const uint8_t*>(side.rows) + offset;
   if (offset + sizeof(uint32_t) <= row_bytes) {
-    for (int32_t slot = 0; slot < n_slots; ++slot, from += row_bytes) {
+    int32_t slot = 0;
+    for (; slot + 8 <= n_slots; slot += 8) {
+      HWY_UNROLL(8)
+      for (int32_t i = 0; i < 8; ++i, from += row_bytes) {
+        std::memcpy(raw + slot + i, from, sizeof(uint32_t));
+      }
+    }
+    for (; slot < n_slots; ++slot, from += row_bytes) {
       std::memcpy(raw + slot, from, sizeof(uint32_t));
     }
   } else {

@@ -16,6 +16,7 @@
 #include "kernels/highway/rows-inl.h"
 #include "kernels/highway/unpack-inl.h"
 #if HWY_TARGET == HWY_AVX3
+#include "kernels/highway/attend_bf16-inl.h"
 #include "kernels/highway/attend_coded-inl.h"
 #endif
 
@@ -42,6 +43,9 @@ const KvKernels kTable{KVASIR_TABLE_NAME, attend_page, store_k, store_v, add_mas
 extern const KvKernels kVnniTable;
 const KvKernels kVnniTable{"avx512_vnni", attend_page, store_k,      store_v, add_mass,
                            logit_sums,    unpack_rows, attend_coded, nullptr};
+extern const KvKernels kBf16Table;
+const KvKernels kBf16Table{"avx512_bf16", attend_page, store_k,      store_v,         add_mass,
+                           logit_sums,    unpack_rows, attend_coded, attend_page_bf16};
 #endif
 
 }  // namespace kvasir::highway::HWY_NAMESPACE
@@ -66,6 +70,7 @@ struct Supported {
     if ((targets & HWY_AVX3) != 0) tables[count++] = &N_AVX3::kTable;
     if ((targets & HWY_AVX3) != 0 && __builtin_cpu_supports("avx512vnni")) {
       tables[count++] = &N_AVX3::kVnniTable;
+      if (__builtin_cpu_supports("avx512bf16")) tables[count++] = &N_AVX3::kBf16Table;
     }
 #endif
   }

@@ -11,8 +11,8 @@
 
 namespace kvasir::highway {
 
-inline constexpr size_t kMaxTables =
-    3;  ///< of one architecture: avx2, avx512 and avx512_vnni, or neon
+/// Of one architecture: avx2, avx512, avx512_vnni and avx512_bf16, or neon.
+inline constexpr size_t kMaxTables = 4;
 
 /// Tables this CPU can run, slowest first; empty on a CPU without any of them.
 std::span<const KvKernels* const> supported_tables();
