@@ -203,7 +203,7 @@ Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
         make_room(places_, z(view.order.n_places()));
         const auto places = std::span(places_).first(z(view.order.n_places()));
         view.order.to_places(rows.cells(), INT32_MAX, places);
-        slot_masks_[z(stream)].set_gathered(mask, places);
+        slot_masks_[z(stream)].set_gathered(mask, places, args.epoch);
         view.mask = &slot_masks_[z(stream)];
       } else if (rows.is_identity() && mask.data != nullptr) {
         CellMask live = mask;
@@ -211,7 +211,7 @@ Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
         cell_masks_[z(stream)].set_identity(live, args.epoch);
         view.mask = &cell_masks_[z(stream)];
       } else {
-        slot_masks_[z(stream)].set_gathered(mask, rows.cells());
+        slot_masks_[z(stream)].set_gathered(mask, rows.cells(), args.epoch);
         view.mask = &slot_masks_[z(stream)];
       }
       Seen& seen = layer.seen[z(stream)];

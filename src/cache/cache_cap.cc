@@ -140,6 +140,7 @@ int64_t Cache::workspace_bound(std::span<const int32_t> n_new, int32_t n_workers
   if (moves_rows()) {
     shared += n_tokens * (mask_pages + 2 * places) * 9 / 8 + 64 * n_streams;  // in order of slots
     shared += 3 * int64_t{sizeof(int32_t)} * slots * 9 / 8;                   // evict's scratch
+    shared += n_streams * int64_t{sizeof(int32_t)} * places * 9 / 8;          // of masks in order
   }
   if (positions_in_cache()) {
     shared += 2 * n_streams * slots * int64_t{sizeof(TurnRun)};

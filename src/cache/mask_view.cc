@@ -38,10 +38,11 @@ void MaskView::classify(int32_t n_queries) {
 }
 
 void MaskView::set_identity(const CellMask& mask, int64_t epoch) {
-  if (mask.data != nullptr && mask.data == last_data_ && epoch == last_epoch_ &&
+  if (mask.data != nullptr && mask.data == last_data_ && epoch == last_epoch_ && cells_.empty() &&
       mask.n_cells == n_slots_) {
     return;
   }
+  cells_.clear();
   data_ = mask.data;
   stride_ = mask.stride;
   n_slots_ = mask.n_cells;
@@ -50,8 +51,18 @@ void MaskView::set_identity(const CellMask& mask, int64_t epoch) {
   classify(mask.n_queries);
 }
 
-void MaskView::set_gathered(const CellMask& mask, std::span<const int32_t> cells) {
-  last_data_ = nullptr;
+void MaskView::set_gathered(const CellMask& mask, std::span<const int32_t> cells, int64_t epoch) {
+  if (mask.data != nullptr && mask.data == last_data_ && epoch == last_epoch_ && !cells.empty() &&
+      std::equal(cells.begin(), cells.end(), cells_.begin(), cells_.end())) {
+    return;
+  }
+  last_data_ = mask.data;
+  last_epoch_ = epoch;
+  if (cells_.capacity() < cells.size()) {
+    give_back(cells_);
+    cells_.reserve(cells.size() + cells.size() / 8);
+  }
+  cells_.assign(cells.begin(), cells.end());
   n_slots_ = static_cast<int32_t>(cells.size());
   data_ = nullptr;
   if (mask.data != nullptr) {

@@ -34,7 +34,9 @@ class MaskView {
   void set_identity(const CellMask& mask, int64_t epoch);
 
   /// Puts a mask into slot order: slot i is cells[i]. A cell at or past mask.n_cells is hidden.
-  void set_gathered(const CellMask& mask, std::span<const int32_t> cells);
+  /// Does nothing if (mask.data, epoch, cells) are those of the last call: layers that keep the
+  /// same tokens share the work.
+  void set_gathered(const CellMask& mask, std::span<const int32_t> cells, int64_t epoch);
 
   int32_t n_slots() const { return n_slots_; }
   int32_t n_pages() const { return n_pages_; }
@@ -49,7 +51,10 @@ class MaskView {
                ? nullptr
                : data_ + query * stride_ + ptrdiff_t{page} * kPageSlots;
   }
-  size_t bytes() const { return classes_.capacity() + gathered_.capacity() * sizeof(uint16_t); }
+  size_t bytes() const {
+    return classes_.capacity() + gathered_.capacity() * sizeof(uint16_t) +
+           cells_.capacity() * sizeof(int32_t);
+  }
 
  private:
   void classify(int32_t n_queries);
@@ -62,6 +67,7 @@ class MaskView {
   int64_t last_epoch_ = -1;
   std::vector<uint8_t> classes_;    // [n_queries, n_pages]
   std::vector<uint16_t> gathered_;  // [n_queries, n_slots]
+  std::vector<int32_t> cells_;      // [n_slots] of set_gathered; the last call's, or empty
 };
 
 }  // namespace kvasir

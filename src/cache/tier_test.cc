@@ -162,12 +162,33 @@ TEST(MaskView, ClassesPagesAndGathers) {
   EXPECT_EQ(view.page_mask(1, 1), values.data() + kCells + 64);
 
   const std::vector<int32_t> cells{99, 100, 3, 191, 500};
-  view.set_gathered({values.data(), kCells, 2, kCells}, cells);
+  view.set_gathered({values.data(), kCells, 2, kCells}, cells, 1);
   ASSERT_EQ(view.n_slots(), 5);
   const uint16_t* row = view.page_mask(0, 0);
   ASSERT_NE(row, nullptr);
   EXPECT_EQ(std::vector<uint16_t>(row, row + 5),
             (std::vector<uint16_t>{0, kF16MinusInf, 0, kF16MinusInf, kF16MinusInf}));
+}
+
+TEST(MaskView, GathersAnewForOtherCellsAndForAnotherStep) {
+  std::vector<uint16_t> values(64, 0);
+  const CellMask mask{values.data(), 64, 1, 64};
+  const std::vector<int32_t> cells{3, 5};
+  MaskView view;
+  view.set_gathered(mask, cells, 1);
+  EXPECT_EQ(view.visibility(0, 0), MaskView::kFully);
+  values[5] = kF16MinusInf;
+  view.set_gathered(mask, cells, 1);
+  EXPECT_EQ(view.visibility(0, 0), MaskView::kFully) << "the next layer of a step shares the work";
+  view.set_gathered(mask, cells, 2);
+  EXPECT_EQ(view.visibility(0, 0), MaskView::kPartly);
+  view.set_gathered(mask, std::vector<int32_t>{3, 4}, 2);
+  EXPECT_EQ(view.visibility(0, 0), MaskView::kFully);
+  view.set_gathered(mask, std::vector<int32_t>{5}, 2);
+  EXPECT_EQ(view.visibility(0, 0), MaskView::kHidden);
+  view.set_identity(mask, 2);
+  EXPECT_EQ(view.visibility(0, 0), MaskView::kPartly) << "cells in their own order";
+  EXPECT_EQ(view.n_slots(), 64);
 }
 
 TEST(Rotator, TurnEqualsRotationAtTheOtherPosition) {
