@@ -79,7 +79,8 @@ HWY_INLINE void prepare_row(const CodedSide& keys, const std::byte* shared, cons
     const int32_t end = g + 1 == n_groups ? n_vectors : (g + 1) * group_vectors;
     for (int32_t v = g * group_vectors; v < end; ++v) {
       const Vec number = hn::Mul(scaled[v], hn::Set(F32(), inverse));
-      const Bytes whole = _mm512_cvtps_epi32(number.raw);
+      const __mmask16 ordered = _mm512_cmp_ps_mask(number.raw, number.raw, _CMP_ORD_Q);
+      const Bytes whole = _mm512_maskz_cvtps_epi32(ordered, number.raw);
       const Bytes high = eight_bits ? whole : high_byte(whole);
       const Bytes low =
           eight_bits ? _mm512_setzero_si512() : _mm512_sub_epi32(whole, _mm512_slli_epi32(high, 8));
