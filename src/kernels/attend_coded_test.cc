@@ -36,7 +36,7 @@ class Side {
       auto& shared = shared_.emplace_back(static_cast<size_t>(head_dim) * 4 + 1);
       put_halfs(shared.data() + 1, static_cast<size_t>(head_dim) * 2, 0, rng);
     }
-    values_.resize(static_cast<size_t>(n_slots * head_dim));
+    values_.resize(static_cast<size_t>(n_slots) * static_cast<size_t>(head_dim));
     const CodedSide all = side();
     int32_t first = 0;
     for (int32_t i = 0; i < n_runs; ++i) {
@@ -67,7 +67,8 @@ class Side {
     return packing_.levels == Levels::kSigned ? 128 : (1 << packing_.bits) - 1;
   }
   double value(int32_t slot, int32_t d) const {
-    return static_cast<double>(values_[static_cast<size_t>(slot * head_dim_ + d)]);
+    const auto row = static_cast<size_t>(slot) * static_cast<size_t>(head_dim_);
+    return static_cast<double>(values_[row + static_cast<size_t>(d)]);
   }
 
  private:

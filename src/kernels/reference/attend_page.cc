@@ -42,13 +42,16 @@ class CodedValues {
         v_(values(page.v, n_slots)) {}
 
   double k(int32_t slot, int32_t d) const {
-    return static_cast<double>(k_[static_cast<size_t>(slot * head_dim_k_ + d)]);
+    return static_cast<double>(k_[at(slot, head_dim_k_, d)]);
   }
   double v(int32_t slot, int32_t d) const {
-    return static_cast<double>(v_[static_cast<size_t>(slot * head_dim_v_ + d)]);
+    return static_cast<double>(v_[at(slot, head_dim_v_, d)]);
   }
 
  private:
+  static size_t at(int32_t slot, int32_t head_dim, int32_t d) {
+    return static_cast<size_t>(slot) * static_cast<size_t>(head_dim) + static_cast<size_t>(d);
+  }
   static std::vector<float> values(const CodedSide& side, int32_t n_slots) {
     std::vector<float> out(static_cast<size_t>(n_slots * side.head_dim));
     const size_t row_bytes = side.packing.row_bytes(side.head_dim);
