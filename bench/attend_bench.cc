@@ -79,6 +79,27 @@ struct Shape {
   bool masked = false;  ///< every row has a mask that hides nothing
 };
 
+PageArgs whole_page(const Queries& queries, Shape shape) {
+  PageArgs args{};
+  args.head_dim_k = args.head_dim_v = shape.head_dim;
+  args.n_slots = kPageSlots;
+  args.n_rows = shape.n_rows;
+  args.q = queries.pointers.data();
+  args.scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+  return args;
+}
+
+// Rates of iterations that read head_bytes for n_rows queries.
+void count_rates(benchmark::State& bench, Shape shape, size_t head_bytes) {
+  const auto [n_rows, head_dim, masked] = shape;
+  const auto iterations = static_cast<double>(bench.iterations());
+  bench.counters["GB/s"] = benchmark::Counter(iterations * static_cast<double>(head_bytes) * 1e-9,
+                                              benchmark::Counter::kIsRate);
+  bench.counters["GFLOP/s"] =
+      benchmark::Counter(iterations * 4e-9 * static_cast<double>(n_rows) * kSlots * head_dim,
+                         benchmark::Counter::kIsRate);
+}
+
 // One iteration: n_rows queries of one KV head over kSlots tokens.
 void attend(benchmark::State& bench, const KvKernels* table, Shape shape, size_t working_set) {
   const auto [n_rows, head_dim, masked] = shape;
@@ -87,15 +108,10 @@ void attend(benchmark::State& bench, const KvKernels* table, Shape shape, size_t
   const size_t n_heads = std::max<size_t>(1, working_set / head_bytes);
   const Halfs k(n_heads * kPages * page), v(n_heads * kPages * page);
   Queries queries(n_rows, head_dim);
-  PageArgs args{};
-  args.head_dim_k = args.head_dim_v = head_dim;
-  args.n_slots = kPageSlots;
-  args.n_rows = n_rows;
-  args.q = queries.pointers.data();
+  PageArgs args = whole_page(queries, shape);
   const std::vector<uint16_t> mask(kPageSlots, 0);
   const std::vector<const uint16_t*> masks(static_cast<size_t>(n_rows), mask.data());
   args.mask = masked ? masks.data() : nullptr;
-  args.scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
   size_t head = 0;
   for (auto _ : bench) {
     const SoftmaxState state = queries.reset();
@@ -109,12 +125,7 @@ void attend(benchmark::State& bench, const KvKernels* table, Shape shape, size_t
     benchmark::ClobberMemory();
     head = (head + 1) % n_heads;
   }
-  const auto iterations = static_cast<double>(bench.iterations());
-  bench.counters["GB/s"] = benchmark::Counter(iterations * static_cast<double>(head_bytes) * 1e-9,
-                                              benchmark::Counter::kIsRate);
-  bench.counters["GFLOP/s"] =
-      benchmark::Counter(iterations * 4e-9 * static_cast<double>(n_rows) * kSlots * head_dim,
-                         benchmark::Counter::kIsRate);
+  count_rates(bench, shape, head_bytes);
 }
 
 // How K and V of a format are packed.
@@ -149,12 +160,7 @@ void attend_codes(benchmark::State& bench, const KvKernels* table, const CodedFo
   void* at = memory.data();
   size_t space = memory.size();
   coded.memory = static_cast<std::byte*>(std::align(64, space - 64, at, space));
-  PageArgs args{};
-  args.head_dim_k = args.head_dim_v = head_dim;
-  args.n_slots = kPageSlots;
-  args.n_rows = n_rows;
-  args.q = queries.pointers.data();
-  args.scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+  PageArgs args = whole_page(queries, shape);
   CodedPage page;
   page.k = {format->k, head_dim, nullptr, 1, {{{kPageSlots, bytes}}}};
   page.v = {format->v, head_dim, nullptr, 1, {{{kPageSlots, bytes}}}};
@@ -173,12 +179,7 @@ void attend_codes(benchmark::State& bench, const KvKernels* table, const CodedFo
     benchmark::ClobberMemory();
     head = (head + 1) % n_heads;
   }
-  const auto iterations = static_cast<double>(bench.iterations());
-  bench.counters["GB/s"] = benchmark::Counter(iterations * static_cast<double>(head_bytes) * 1e-9,
-                                              benchmark::Counter::kIsRate);
-  bench.counters["GFLOP/s"] =
-      benchmark::Counter(iterations * 4e-9 * static_cast<double>(n_rows) * kSlots * head_dim,
-                         benchmark::Counter::kIsRate);
+  count_rates(bench, shape, head_bytes);
 }
 
 void logit_sums(benchmark::State& bench, const KvKernels* table, int32_t n) {

@@ -4,6 +4,7 @@
 #include <climits>
 
 #include "base/stopwatch.h"
+#include "cache/attention_call.h"
 #include "cache/cache.h"
 #include "cache/scratch.h"
 
@@ -13,8 +14,8 @@ namespace {
 constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kPointer = sizeof(void*);
 constexpr int64_t kPlacesPadding = int64_t{2} * kPageSlots;
-// Of attention.cc: query rows of a kernel call, and items that a call is cut into.
-constexpr int64_t kCallRows = 64;
+constexpr int64_t kCallRows = attention::kMaxRows;
+// Of attention.cc: items that a call is cut into.
 constexpr int64_t kMostItems = 64;
 constexpr int64_t kRoundings = 128 << 10;  // vectors that are small, of which there are many
 constexpr int64_t kLeastMassRows = 32;     // of observed_mass.cc

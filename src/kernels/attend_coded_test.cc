@@ -13,8 +13,8 @@ namespace {
 
 using test::kCanary;
 using test::kUnit;
+using test::Outputs;
 using test::Rows;
-using test::State;
 
 float uniform(std::mt19937& rng, float low, float high) {
   return std::uniform_real_distribution<float>(low, high)(rng);
@@ -163,20 +163,6 @@ struct Inputs {
   std::vector<const uint16_t*> mask_rows;
 };
 
-struct Outputs {
-  explicit Outputs(const Case& c)
-      : state(c.n_rows, c.head_dim_v), scores(c.n_rows, c.n_slots + 2, kCanary) {
-    if (!c.old_state) return;
-    for (int32_t r = 0; r < c.n_rows; ++r) {
-      state.m[static_cast<size_t>(r)] = r % 3 == 0 ? 6.0f : -1.0f;
-      state.s[static_cast<size_t>(r)] = 2.5f;
-      for (int32_t d = 0; d < c.head_dim_v; ++d) state.row(r)[d] = 0.1f * static_cast<float>(d % 7);
-    }
-  }
-  State state;
-  Rows scores;
-};
-
 // Twice, as for two pages of one unit: the second call finds its queries ready.
 Outputs run(const KvKernels& table, const Inputs& in) {
   const size_t n = coded_query_bytes(in.c.n_rows + 2, in.c.head_dim_k);
@@ -191,7 +177,7 @@ Outputs run(const KvKernels& table, const Inputs& in) {
   const CodedPage page{in.k.side(), in.v.side()};
   std::optional<Outputs> out;
   for (int i = 0; i < 2; ++i) {
-    out.emplace(in.c);
+    out.emplace(in.c.n_rows, in.c.head_dim_v, in.c.n_slots, in.c.old_state);
     table.attend_coded(in.args(in.c.scores ? &out->scores : nullptr), page, queries, 2,
                        out->state.view());
   }

@@ -12,9 +12,9 @@ namespace {
 using test::kCanary;
 using test::kInfinity;
 using test::kUnit;
+using test::Outputs;
 using test::Page;
 using test::Rows;
-using test::State;
 
 enum class MaskKind { kNone, kNullRows, kCausal, kRandom, kAllHidden, kCount };
 
@@ -122,24 +122,12 @@ class Inputs {
   std::vector<const uint16_t*> mask_pointers_;
 };
 
-struct Outputs {
-  explicit Outputs(const Case& c)
-      : state(c.n_rows, c.head_dim_v), scores(c.n_rows, c.n_slots + 2, kCanary) {
-    if (!c.old_state) return;
-    for (int32_t r = 0; r < c.n_rows; ++r) {
-      state.m[static_cast<size_t>(r)] = r % 3 == 0 ? 6.0f : -1.0f;
-      state.s[static_cast<size_t>(r)] = 2.5f;
-      for (int32_t d = 0; d < c.head_dim_v; ++d) state.row(r)[d] = 0.1f * static_cast<float>(d % 7);
-    }
-  }
-  State state;
-  Rows scores;
-};
+Outputs outputs_of(const Case& c) { return {c.n_rows, c.head_dim_v, c.n_slots, c.old_state}; }
 
 using Attend = decltype(KvKernels::attend_page);
 
 Outputs run(Attend attend, const Case& c, const Inputs& in) {
-  Outputs out(c);
+  Outputs out = outputs_of(c);
   attend(in.args(c.scores ? &out.scores : nullptr), out.state.view());
   return out;
 }
@@ -213,6 +201,15 @@ constexpr std::array kHeadDims{1, 7, 31, 32, 33, 64, 80, 96, 100, 128, 129, 192,
 constexpr std::array kSlots{1, 15, 16, 17, 63, 64};
 constexpr std::array kRows{1, 3, 4, 8, 13, 48};
 
+// Options that turn over with every case.
+void set_options(int32_t turn, Case& c) {
+  c.mask = static_cast<MaskKind>(turn % static_cast<int32_t>(MaskKind::kCount));
+  c.soft_cap = turn % 3 == 1 ? 5.0f : 0.0f;
+  c.slopes = turn % 4 == 2;
+  c.scores = turn % 7 < 4;
+  c.old_state = turn % 11 < 6;
+}
+
 class AgainstReference : public test::TableTest {};
 
 // All shapes; the options turn over with every case.
@@ -224,12 +221,7 @@ TEST_P(AgainstReference, AgreeForEveryShape) {
       for (const int32_t n_rows : kRows) {
         if (head_dim >= 192 && n_rows == 48 && n_slots != 17) continue;  // time
         Case c{head_dim, head_dim, n_slots, n_rows};
-        c.mask = static_cast<MaskKind>(turn % static_cast<int32_t>(MaskKind::kCount));
-        c.soft_cap = turn % 3 == 1 ? 5.0f : 0.0f;
-        c.slopes = turn % 4 == 2;
-        c.scores = turn % 7 < 4;
-        c.old_state = turn % 11 < 6;
-        ++turn;
+        set_options(turn++, c);
         expect_agreement(GetParam()->attend_page, c, rng);
         if (HasFatalFailure()) return;
       }
@@ -282,12 +274,7 @@ TEST_P(AttendPage, InBf16AgreesWithTheReference) {
       for (const int32_t n_rows : {3, 9, 13, 70}) {
         if (head_dim >= 192 && n_rows == 70 && n_slots != 17) continue;  // time
         Case c{head_dim, head_dim, n_slots, n_rows};
-        c.mask = static_cast<MaskKind>(turn % static_cast<int32_t>(MaskKind::kCount));
-        c.soft_cap = turn % 3 == 1 ? 5.0f : 0.0f;
-        c.slopes = turn % 4 == 2;
-        c.scores = turn % 7 < 4;
-        c.old_state = turn % 11 < 6;
-        ++turn;
+        set_options(turn++, c);
         expect_agreement(attend, c, rng, 0x1p-8);
         if (HasFatalFailure()) return;
       }
@@ -301,7 +288,7 @@ TEST_P(AttendPage, FullyHiddenRowsAreUnchanged) {
     Case c{64, 64, 64, n_rows, MaskKind::kAllHidden};
     c.old_state = c.scores = true;
     const Inputs in(c, rng);
-    Outputs before(c);
+    Outputs before = outputs_of(c);
     Outputs after = run(GetParam()->attend_page, c, in);
     EXPECT_EQ(after.state.m, before.state.m);
     EXPECT_EQ(after.state.s, before.state.s);

@@ -134,4 +134,20 @@ class State {
   std::vector<float> m, s, acc;
 };
 
+/// What a call of attention writes: the state, new or with something in it, and scores with
+/// canaries behind them.
+struct Outputs {
+  Outputs(int32_t n_rows, int32_t head_dim_v, int32_t n_slots, bool old_state)
+      : state(n_rows, head_dim_v), scores(n_rows, n_slots + 2, kCanary) {
+    if (!old_state) return;
+    for (int32_t r = 0; r < n_rows; ++r) {
+      state.m[static_cast<size_t>(r)] = r % 3 == 0 ? 6.0f : -1.0f;
+      state.s[static_cast<size_t>(r)] = 2.5f;
+      for (int32_t d = 0; d < head_dim_v; ++d) state.row(r)[d] = 0.1f * static_cast<float>(d % 7);
+    }
+  }
+  State state;
+  Rows scores;
+};
+
 }  // namespace kvasir::test

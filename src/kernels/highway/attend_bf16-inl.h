@@ -47,11 +47,6 @@ HWY_INLINE __m512i paired_in_order(Vec first, Vec second) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second.raw, first.raw));
 }
 
-HWY_INLINE Vec first_of(const float* from, int32_t n) {
-  const auto mask = static_cast<__mmask16>((1u << std::clamp(n, 0, kLanes)) - 1);
-  return Vec{_mm512_maskz_loadu_ps(mask, from)};
-}
-
 HWY_INLINE void pair_keys(const PageArgs& args, PairTiles& tiles) {
   const int32_t dim = args.head_dim_k;
   for (int32_t slot = 0; slot < args.n_slots; slot += kLaneSlots) {
@@ -70,10 +65,9 @@ HWY_INLINE void pair_queries(const RowBlock& block, int32_t dim, PairTiles& tile
     const float* q = block.q[i];
     uint32_t* to = tiles.q + static_cast<ptrdiff_t>(i) * n_pairs;
     for (int32_t d = 0; d < dim; d += 2 * kLanes) {
-      const __m512i pairs =
-          paired_in_order(first_of(q + d, dim - d), first_of(q + d + kLanes, dim - d - kLanes));
-      const int32_t n = std::min(kLanes, n_pairs - d / 2);
-      _mm512_mask_storeu_epi32(to + d / 2, static_cast<__mmask16>((1u << n) - 1), pairs);
+      const __m512i pairs = paired_in_order(first_lanes(q + d, dim - d),
+                                            first_lanes(q + d + kLanes, dim - d - kLanes));
+      _mm512_mask_storeu_epi32(to + d / 2, first_lane_mask(n_pairs - d / 2), pairs);
     }
   }
 }
@@ -150,7 +144,7 @@ HWY_INLINE void pair_output_tile(const PairTiles& tiles, const RowBlock& block, 
     for (int32_t v = 0; v < kVectors; ++v) {
       const int32_t at = channel + v * kLanes;
       float* to = block.acc[first_row + r] + at;
-      const auto mask = static_cast<__mmask16>((1u << std::clamp(dim - at, 0, kLanes)) - 1);
+      const __mmask16 mask = first_lane_mask(dim - at);
       const Vec old{_mm512_maskz_loadu_ps(mask, to)};
       _mm512_mask_storeu_ps(to, mask, hn::MulAdd(old, factor, Vec{sum[r][v]}).raw);
     }

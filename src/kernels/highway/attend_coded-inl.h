@@ -115,7 +115,7 @@ HWY_INLINE void coded_output_tile(const ValuePage& page, const std::byte* shared
     HWY_UNROLL(2)
     for (int32_t v = 0; v < kVectors; ++v) {
       const int32_t at = channel + v * kLanes;
-      const auto mask = static_cast<__mmask16>((1u << std::clamp(end - at, 0, kLanes)) - 1);
+      const __mmask16 mask = first_lane_mask(end - at);
       Vec sum = hn::Mul(to_float(joined(high[r][v], low[r][v])), hn::Set(F32(), weights[r].step));
       if (scaling == Scaling::kGroupZero) {
         sum = hn::Add(sum, hn::Set(F32(), weights[r].zero));

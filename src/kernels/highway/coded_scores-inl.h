@@ -22,15 +22,9 @@ HWY_INLINE float most_query(int32_t n_channels) {
 
 /// kLanes halfs of what a block shares, from half `first` on; zero from half `end` on.
 HWY_INLINE Vec shared_halfs(const std::byte* shared, int32_t first, int32_t end) {
-  const int32_t n = std::min(kLanes, end - first);
-  const auto mask = static_cast<__mmask16>((1u << std::max(n, 0)) - 1);
+  const __mmask16 mask = first_lane_mask(end - first);
   const __m256i halfs = _mm256_maskz_loadu_epi16(mask, shared + 2 * static_cast<ptrdiff_t>(first));
   return Vec{_mm512_cvtph_ps(halfs)};
-}
-
-HWY_INLINE Vec first_lanes(const float* from, int32_t n) {
-  const auto mask = static_cast<__mmask16>((1u << std::clamp(n, 0, kLanes)) - 1);
-  return Vec{_mm512_maskz_loadu_ps(mask, from)};
 }
 
 /// The high byte of a number, rounded: what is left is a signed byte.

@@ -7,6 +7,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -26,6 +27,16 @@ using Bytes = __m512i;  // 64 codes, or 16 dwords of 4
 HWY_INLINE Bytes add_dot(Bytes sum, Bytes unsigned_bytes, Bytes signed_bytes) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(unsigned_bytes), "v"(signed_bytes));
   return sum;
+}
+
+/// The first n of 16 lanes; none for n below 0, all from 16 on.
+HWY_INLINE __mmask16 first_lane_mask(int32_t n) {
+  return static_cast<__mmask16>((1u << std::clamp(n, 0, kLanes)) - 1);
+}
+
+/// The first n floats, zero beyond; reads nothing past them.
+HWY_INLINE Vec first_lanes(const float* from, int32_t n) {
+  return Vec{_mm512_maskz_loadu_ps(first_lane_mask(n), from)};
 }
 
 HWY_INLINE Bytes broadcast_dword(const void* from) {
