@@ -87,6 +87,14 @@ class LayerCache {
   void read_row(int32_t slot, bool is_k, uint16_t* row) const;
   /// K of one slot and head as f32, [head_dim_k]; turned back where the format turns it.
   void read_key(int32_t slot, int32_t head, float* row) const;
+  /// Decodes K (V) of one head, rows [first, first + n) of the demoted tier, to out [n, head_dim].
+  /// K stays turned where the format turns it. Requires: first + n <= n_cold().
+  void read_cold_k(int32_t head, int32_t first, int32_t n, float* out) const {
+    cold_->read_k(head, first, n, out);
+  }
+  void read_cold_v(int32_t head, int32_t first, int32_t n, float* out) const {
+    cold_->read_v(head, first, n, out);
+  }
 
   /// By arrival: takes a row that was saved, [n_kv_heads, head_dim] f16: K rows in ascending order
   /// of their cells, then V rows of cells that have one. Its position counts as its cell until the

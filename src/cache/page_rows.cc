@@ -36,14 +36,13 @@ PageRows read_page(const LayerCache& rows, const ReadOrder& order, int32_t page,
     return {rows.rows().k(page, head), rows.rows().v(page, head)};
   }
   const LayerGeometry& g = rows.rows().geometry();
-  const CodedTier& cold = *rows.cold();
   const int32_t first = order.first_in_tier(page);
   const int32_t n = order.slots_in(page);
   scratch.reserve(g.head_dim_k, g.head_dim_v);
-  cold.read_k(head, first, n, scratch.rows());
+  rows.read_cold_k(head, first, n, scratch.rows());
   kernels.store_k(scratch.k(), g.head_dim_k, 0, n, scratch.rows(), g.head_dim_k);
   if (with_v) {
-    cold.read_v(head, first, n, scratch.rows());
+    rows.read_cold_v(head, first, n, scratch.rows());
     kernels.store_v(scratch.v(), g.head_dim_v, 0, n, scratch.rows(), g.head_dim_v);
   }
   return {scratch.k(), scratch.v()};
