@@ -61,8 +61,7 @@ struct RowRange {
 
 // True if the format of demoted rows leaves keys turned.
 inline bool turns(const LayerCache& rows) {
-  const RowCodec* k = rows.cold() == nullptr ? nullptr : rows.cold()->codecs().k;
-  return k != nullptr && k->turned();
+  return rows.cold() != nullptr && rows.cold()->turned();
 }
 
 inline SoftmaxState state_at(const SoftmaxState& state, int32_t row) {

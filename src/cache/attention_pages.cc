@@ -136,7 +136,7 @@ void attend_one_page(const Call& call, const Unit& unit, int32_t page,
 void ready_queries(const Call& call, const Unit& unit, AttentionWorkspace::Worker& worker) {
   turn_queries(call, unit, worker);
   worker.coded = {};
-  const CodedTier* cold = call.streams[z(unit.stream)].rows->cold();
+  const ColdTier* cold = call.streams[z(unit.stream)].rows->cold();
   if (cold == nullptr || !cold->attends_coded() || call.kernels.attend_coded == nullptr ||
       !call.workspace.runs[z(unit.stream)].empty()) {
     return;

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/stopwatch.h"
+#include "cache/coded_tier.h"
+#include "cache/residual_tier.h"
 #include "cache/scratch.h"
 
 namespace kvasir {
@@ -22,6 +24,15 @@ Error out_of_memory(int32_t layer, int32_t stream, int64_t bytes) {
   return Error{"out of memory: no page for layer " + std::to_string(layer) + " of stream " +
                std::to_string(stream) + " (the cache holds " + std::to_string(bytes >> 20) +
                " MiB); lower --kv-budget or the context"};
+}
+
+// The one of all that was made from `spec`, made where there is none.
+template <typename T>
+T* find_or_make(std::vector<std::unique_ptr<T>>& all, const RopeSpec& spec) {
+  const auto same =
+      std::find_if(all.begin(), all.end(), [&](const auto& one) { return one->spec() == spec; });
+  if (same != all.end()) return same->get();
+  return all.emplace_back(std::make_unique<T>(spec)).get();
 }
 
 }  // namespace
@@ -82,18 +93,21 @@ bool Cache::positions_in_cache() const {
   return asked ? *asked == PositionMode::kCache : policy_.positions_in_cache;
 }
 
+std::string Cache::rope_reader() const {
+  if (positions_in_cache()) return "--kv-positions cache";
+  return moves_rows() && formats_.residual() ? "--kv-format residual" : "";
+}
+
 void Cache::set_rope(int32_t layer, const RopeSpec& spec) {
-  if (!positions_in_cache()) return;
+  if (rope_reader().empty()) return;
   Layer& l = layers_.at(layer);
-  if (l.rotator != nullptr && l.rotator->spec() == spec) return;
-  for (const auto& rotator : rotators_) {
-    if (rotator->spec() == spec) {
-      l.rotator = rotator.get();
-      return;
-    }
+  l.knows_rope = true;
+  if (positions_in_cache()) l.rotator = find_or_make(rotators_, spec);
+  if (!codecs_of(layer).residual) return;
+  l.rope = find_or_make(rope_tables_, spec);
+  for (const auto& rows : l.streams) {
+    if (rows != nullptr) static_cast<ResidualTier*>(rows->cold())->set_rope(l.rope);
   }
-  rotators_.push_back(std::make_unique<Rotator>(spec));
-  l.rotator = rotators_.back().get();
 }
 
 LayerCache* Cache::find(int32_t layer, int32_t stream) {
@@ -112,13 +126,24 @@ RowCodecs Cache::codecs_of(int32_t layer) const {
   return formats_.of_layer(index, static_cast<int32_t>(layers_.size()));
 }
 
+std::unique_ptr<ColdTier> Cache::make_cold(int32_t layer, PageArena& arena) const {
+  const Layer& l = layers_.at(layer);
+  const RowCodecs codecs = codecs_of(layer);
+  if (!codecs.demotes()) return nullptr;
+  if (!codecs.residual) return std::make_unique<CodedTier>(l.geometry, codecs, arena);
+  auto tier =
+      std::make_unique<ResidualTier>(l.geometry, config_.options.residual, *kernels_, arena);
+  tier->set_rope(l.rope);
+  return tier;
+}
+
 LayerCache& Cache::layer_cache(int32_t layer, int32_t stream) {
   Layer& l = layers_.at(layer);
   std::unique_ptr<LayerCache>& rows = l.streams[z(stream)];
   if (rows == nullptr) {
     assert(l.geometry.n_kv_heads > 0);
     rows = std::make_unique<LayerCache>(moves_rows() ? Placement::kByArrival : Placement::kByCell,
-                                        l.geometry, codecs_of(layer), *kernels_, arena_,
+                                        l.geometry, make_cold(layer, arena_), *kernels_, arena_,
                                         evicts() ? policy_.ranker->n_state() : 0);
   }
   return *rows;
@@ -318,6 +343,7 @@ CacheBytes Cache::bytes() const {
     bytes.metadata += of_stream.metadata;
   }
   for (const auto& rotator : rotators_) bytes.workspace += static_cast<int64_t>(rotator->bytes());
+  for (const auto& table : rope_tables_) bytes.workspace += static_cast<int64_t>(table->bytes());
   bytes.workspace += workspace_bytes();
   return bytes;
 }

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/parallel.h"
@@ -22,6 +23,7 @@
 #include "cache/memory_cap.h"
 #include "cache/options.h"
 #include "cache/rope.h"
+#include "cache/rope_table.h"
 #include "cache/step_record.h"
 #include "policy/policy.h"
 
@@ -72,9 +74,11 @@ class Cache {
   /// tokens may leave, or when memory is out.
   Result<void> set_geometry(int32_t layer, const LayerGeometry& geometry);
 
-  /// Says how `layer` rotates its rows; only --kv-positions cache reads it.
+  /// Says how `layer` rotates its rows; rope_reader() reads it.
   void set_rope(int32_t layer, const RopeSpec& spec);
-  bool knows_rope(int32_t layer) const { return layers_.at(layer).rotator != nullptr; }
+  bool knows_rope(int32_t layer) const { return layers_.at(layer).knows_rope; }
+  /// The flag for which set_rope is needed, as people gave it; empty if it is not.
+  std::string rope_reader() const;
 
   /// Stores rows of tokens of one stream. First K, then V of the same tokens.
   /// Requires: 0 <= stream < n_streams, cells in [0, n_cells), positions ascend.
@@ -160,8 +164,10 @@ class Cache {
   };
   struct Layer {
     LayerGeometry geometry;
-    int32_t n_heads = 0;         // query heads, where they are known
+    int32_t n_heads = 0;  // query heads, where they are known
+    bool knows_rope = false;
     Rotator* rotator = nullptr;  // of rotators_; null unless --kv-positions cache
+    RopeTable* rope = nullptr;   // of rope_tables_; null unless the format is residual
     AttentionShape shape;        // of the last attend, for observed queries
     std::vector<std::unique_ptr<LayerCache>> streams;
     std::vector<Seen> seen;  // [n_streams], by arrival only
@@ -181,10 +187,11 @@ class Cache {
   void observe(Layer& layer, LayerCache& rows, int32_t stream, int64_t step, ParallelFor& parallel);
   int64_t evict(LayerCache& rows, const StepState& step, const LayerState& layer, int32_t budget);
   std::span<const int32_t> rank(const LayerCache& rows, Candidates candidates, int32_t n_evict);
-  void demote(LayerCache& rows);
+  void demote(LayerCache& rows, ParallelFor& parallel);
   void note_peak();
   bool keeps_mass() const { return needs_.step_mass || needs_.observed_queries > 0; }
   RowCodecs codecs_of(int32_t layer) const;
+  std::unique_ptr<ColdTier> make_cold(int32_t layer, PageArena& arena) const;
   int32_t n_kept_queries() const;
   LayerShape shape_of(int32_t layer, const Layer& of) const;
   int64_t workspace_bytes() const;
@@ -198,12 +205,13 @@ class Cache {
   const KvKernels* kernels_;
   PageArena arena_;
   std::map<int32_t, Layer> layers_;
-  std::vector<std::unique_ptr<Rotator>> rotators_;  // one for each way of rotating
-  std::vector<int64_t> n_steps_;                    // [n_streams] that asked for a budget
-  std::vector<int32_t> allowances_;                 // [n_streams] see set_allowance
-  std::vector<int64_t> cut_rows_;                   // [n_streams] dropped since a step ended
-  std::vector<bool> lost_;                          // [n_streams] see lose_stream
-  std::vector<bool> restoring_;                     // [n_streams] rows of a saved stream arrive
+  std::vector<std::unique_ptr<Rotator>> rotators_;       // one for each way of rotating
+  std::vector<std::unique_ptr<RopeTable>> rope_tables_;  // the same
+  std::vector<int64_t> n_steps_;                         // [n_streams] that asked for a budget
+  std::vector<int32_t> allowances_;                      // [n_streams] see set_allowance
+  std::vector<int64_t> cut_rows_;                        // [n_streams] dropped since a step ended
+  std::vector<bool> lost_;                               // [n_streams] see lose_stream
+  std::vector<bool> restoring_;  // [n_streams] rows of a saved stream arrive
   // [n_streams] each. Where slots are cells one view serves all layers of a step; else the view is
   // made anew for the layer at hand.
   std::vector<MaskView> cell_masks_, slot_masks_;

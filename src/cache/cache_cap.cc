@@ -53,7 +53,7 @@ LayerShape Cache::shape_of(int32_t layer, const Layer& of) const {
   const RowCodecs codecs = codecs_of(layer);
   if (codecs.demotes()) {
     PageArena none;
-    CodedTier(of.geometry, codecs, none).describe(shape);
+    make_cold(layer, none)->describe(shape);
   }
   if (keeps_mass()) {
     shape.slot_bytes += kFloat;
@@ -174,7 +174,7 @@ void Cache::cut(int32_t stream, std::span<const int32_t> keep, ParallelFor& para
       layer.seen[z(stream)].evicted += n;
       cut_rows_[z(stream)] += n;
     }
-    demote(*rows);
+    demote(*rows, parallel);
     const Stopwatch watch(times_.compaction);
     rows->trim();
     StepMass& mass = layer.seen[z(stream)].mass;

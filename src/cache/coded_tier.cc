@@ -16,24 +16,6 @@ constexpr int32_t kMostPages = 8;  // kernel pages in one allocation
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
-// Slots of an allocation: the fewest kernel pages of which rounding to memory pages wastes at most
-// one part in fifty, else those that waste least.
-int32_t choose_page_slots(size_t bytes_per_kernel_page) {
-  int32_t best = 1;
-  double least = 1e9;
-  for (int32_t n = 1; n <= kMostPages; n *= 2) {
-    const size_t bytes = bytes_per_kernel_page * z(n);
-    const double waste =
-        static_cast<double>(PageArena::footprint(bytes)) / static_cast<double>(bytes) - 1;
-    if (waste < least) {
-      least = waste;
-      best = n;
-    }
-    if (waste <= 0.02) break;
-  }
-  return best * kPageSlots;
-}
-
 }  // namespace
 
 // All three vectors hold as many blocks.
@@ -142,7 +124,7 @@ CodedTier::CodedTier(const LayerGeometry& geometry, const RowCodecs& codecs, Pag
       v_(make_side(codecs.v, geometry.head_dim_v, geometry.n_kv_heads, 0)) {
   assert(codecs.demotes());
   const size_t kernel_page = (k_.row_bytes + v_.row_bytes) * kPageSlots * z(geometry.n_kv_heads);
-  page_slots_ = choose_page_slots(kernel_page);
+  page_slots_ = PageArena::thrifty_count(kernel_page, kMostPages) * kPageSlots;
   v_.offset = k_.row_bytes * z(page_slots_);
   head_bytes_ = (k_.row_bytes + v_.row_bytes) * z(page_slots_);
   page_bytes_ = head_bytes_ * z(geometry.n_kv_heads);
@@ -169,14 +151,16 @@ bool CodedTier::reserve(int32_t n_rows) {
   return true;
 }
 
-bool CodedTier::append(const F16Tier& rows, int32_t first, int32_t n, EncodeScratch& scratch) {
-  assert(n % codecs_.unit() == 0 && rows.geometry() == geometry_);
+bool CodedTier::append(const DemotedRows& demoted, ParallelFor& /*parallel*/,
+                       EncodeScratch& scratch) {
+  const int32_t n = demoted.n;
+  assert(n % codecs_.unit() == 0 && demoted.rows.geometry() == geometry_);
   if (!reserve(n_rows_ + n)) {
     release_from((n_rows_ + page_slots_ - 1) / page_slots_);
     return false;
   }
-  encode(k_, rows, true, first, n, scratch);
-  encode(v_, rows, false, first, n, scratch);
+  encode(k_, demoted.rows, true, demoted.first, n, scratch);
+  encode(v_, demoted.rows, false, demoted.first, n, scratch);
   n_rows_ += n;
   return true;
 }
@@ -226,7 +210,8 @@ void CodedTier::read(const Side& side, int32_t head, int32_t first, int32_t n, f
   }
 }
 
-void CodedTier::read_k(int32_t head, int32_t first, int32_t n, float* out) const {
+void CodedTier::read_k(int32_t head, int32_t first, int32_t n, const int32_t* /*positions*/,
+                       float* out) const {
   read(k_, head, first, n, out);
 }
 
@@ -292,7 +277,8 @@ void CodedTier::clear() {
   v_.blocks.clear();
 }
 
-bool CodedTier::copy_from(const CodedTier& other) {
+bool CodedTier::copy_from(const ColdTier& source) {
+  const auto& other = static_cast<const CodedTier&>(source);
   assert(geometry_ == other.geometry_ && codecs_ == other.codecs_);
   clear();
   if (!reserve(other.n_rows_)) {

@@ -11,8 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "cache/f16_tier.h"
-#include "cache/memory_cap.h"
+#include "cache/cold_tier.h"
 #include "cache/page_arena.h"
 #include "cache/row_codecs.h"
 #include "format/f16_page.h"
@@ -59,55 +58,29 @@ class BlockTable {
   std::vector<int32_t> free_;  // indices into the pool
 };
 
-/// Scratch of CodedTier::append; one serves all layers.
-struct EncodeScratch {
-  std::vector<float> rows;       // a block of all heads
-  std::vector<uint16_t> row;     // a row of all heads
-  std::vector<std::byte> codes;  // a block of one head
-
-  size_t bytes() const {
-    return rows.capacity() * sizeof(float) + row.capacity() * sizeof(uint16_t) + codes.capacity();
-  }
-};
-
-class CodedTier {
+class CodedTier final : public ColdTier {
  public:
   CodedTier(const LayerGeometry& geometry, const RowCodecs& codecs, PageArena& arena);
-  ~CodedTier();
-  CodedTier(const CodedTier&) = delete;
-  CodedTier& operator=(const CodedTier&) = delete;
+  ~CodedTier() override;
 
   const RowCodecs& codecs() const { return codecs_; }
-  int32_t n_rows() const { return n_rows_; }
+  int32_t n_rows() const override { return n_rows_; }
+  int32_t unit() const override { return codecs_.unit(); }
+  bool turned() const override { return codecs_.k != nullptr && codecs_.k->turned(); }
 
-  /// Takes rows [first, first + n) of `rows` behind its own. False when memory is out; nothing is
-  /// changed then. Requires: n is a multiple of codecs().unit().
-  [[nodiscard]] bool append(const F16Tier& rows, int32_t first, int32_t n, EncodeScratch& scratch);
-
-  /// Decodes K (V) of one head, slots [first, first + n), to out [n, head_dim]. Turned where the
-  /// codec turns.
-  void read_k(int32_t head, int32_t first, int32_t n, float* out) const;
-  void read_v(int32_t head, int32_t first, int32_t n, float* out) const;
-
-  /// True if kernels can read the codes of K and V themselves (attends_coded).
-  bool attends_coded() const { return attends_coded_; }
-  /// Where the codes of one head's slots [first, first + n) lie, which are in one page of kernels.
-  /// False if they are of more than kMostRuns blocks. Requires: attends_coded().
-  [[nodiscard]] bool find_page(int32_t head, int32_t first, int32_t n, CodedPage& page) const;
-
-  /// Compaction: slot survivors[i] - offset moves to slot first + i, ascending and >= first.
-  void keep(int32_t first, std::span<const int32_t> survivors, int32_t offset = 0);
-  void clear();
-  /// Makes this a copy of `other` of the same geometry and codecs. False when memory is out.
-  [[nodiscard]] bool copy_from(const CodedTier& other);
-
-  /// Allocated bytes: pages, page table, what blocks share.
-  size_t bytes() const;
-  /// Gives back what is allocated for nothing.
-  void trim();
-  /// Says what the tier costs, and what it holds.
-  void describe(LayerShape& shape) const;
-  void describe(LayerLoad& load) const;
+  bool append(const DemotedRows& demoted, ParallelFor& parallel, EncodeScratch& scratch) override;
+  void read_k(int32_t head, int32_t first, int32_t n, const int32_t* positions,
+              float* out) const override;
+  void read_v(int32_t head, int32_t first, int32_t n, float* out) const override;
+  bool attends_coded() const override { return attends_coded_; }
+  bool find_page(int32_t head, int32_t first, int32_t n, CodedPage& page) const override;
+  void keep(int32_t first, std::span<const int32_t> survivors, int32_t offset) override;
+  void clear() override;
+  bool copy_from(const ColdTier& other) override;
+  size_t bytes() const override;
+  void trim() override;
+  void describe(LayerShape& shape) const override;
+  void describe(LayerLoad& load) const override;
 
  private:
   struct Side {

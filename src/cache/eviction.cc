@@ -185,12 +185,12 @@ int64_t Cache::evict(LayerCache& rows, const StepState& step, const LayerState& 
   return n_evict;
 }
 
-void Cache::demote(LayerCache& rows) {
+void Cache::demote(LayerCache& rows, ParallelFor& parallel) {
   if (rows.cold() == nullptr) return;
   int64_t taken = 0;
   {
     const Stopwatch watch(taken);
-    rows.demote(policy_.sinks, config_.options.recent, encode_);
+    rows.demote(policy_.sinks, config_.options.recent, parallel, encode_);
   }
   times_.demotion += taken;
   times_.compaction += taken;
@@ -231,7 +231,7 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
       record.evicted += n;
       layer.seen[z(stream)].evicted += n;
     }
-    if (may_move) demote(*rows);
+    if (may_move) demote(*rows, parallel);
     record.live_min = std::min(record.live_min, rows->n_slots());
     record.live_max = std::max(record.live_max, rows->n_slots());
     live_sum += rows->n_slots();

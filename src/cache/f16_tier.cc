@@ -93,28 +93,28 @@ void F16Tier::store_v(int32_t first, const RowsView& rows) {
   });
 }
 
-void F16Tier::read_k(int32_t slot, uint16_t* row) const {
+void F16Tier::read_head(int32_t slot, int32_t head, bool is_k, uint16_t* row) const {
   const int32_t page = slot / kPageSlots;
-  const int32_t d_k = geometry_.head_dim_k;
+  const int32_t dim = is_k ? geometry_.head_dim_k : geometry_.head_dim_v;
   if (!has_page(page)) {
-    std::fill_n(row, geometry_.width_k(), uint16_t{0});
-    return;
+    std::fill_n(row, dim, uint16_t{0});
+  } else if (is_k) {
+    const uint16_t* from = k(page, head);
+    for (int32_t d = 0; d < dim; ++d) row[d] = from[F16Page::k_index(dim, slot % kPageSlots, d)];
+  } else {
+    std::copy_n(v(page, head) + ptrdiff_t{slot % kPageSlots} * dim, dim, row);
   }
-  for (int32_t h = 0; h < geometry_.n_kv_heads; ++h) {
-    const uint16_t* head = k(page, h);
-    for (int32_t d = 0; d < d_k; ++d) *row++ = head[F16Page::k_index(d_k, slot % kPageSlots, d)];
+}
+
+void F16Tier::read_k(int32_t slot, uint16_t* row) const {
+  for (int32_t h = 0; h < geometry_.n_kv_heads; ++h, row += geometry_.head_dim_k) {
+    read_head(slot, h, true, row);
   }
 }
 
 void F16Tier::read_v(int32_t slot, uint16_t* row) const {
-  const int32_t page = slot / kPageSlots;
-  const int32_t d_v = geometry_.head_dim_v;
-  if (!has_page(page)) {
-    std::fill_n(row, geometry_.width_v(), uint16_t{0});
-    return;
-  }
-  for (int32_t h = 0; h < geometry_.n_kv_heads; ++h, row += d_v) {
-    std::copy_n(v(page, h) + ptrdiff_t{slot % kPageSlots} * d_v, d_v, row);
+  for (int32_t h = 0; h < geometry_.n_kv_heads; ++h, row += geometry_.head_dim_v) {
+    read_head(slot, h, false, row);
   }
 }
 

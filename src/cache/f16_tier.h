@@ -50,6 +50,8 @@ class F16Tier {
   /// Reads or writes one row, [n_kv_heads, head_dim] f16. Reading an absent page gives zeros.
   void read_k(int32_t slot, uint16_t* row) const;
   void read_v(int32_t slot, uint16_t* row) const;
+  /// The same of one head, [head_dim].
+  void read_head(int32_t slot, int32_t head, bool is_k, uint16_t* row) const;
   void write_k(int32_t slot, const uint16_t* row);
   void write_v(int32_t slot, const uint16_t* row);
 

@@ -143,6 +143,18 @@ Result<void> set_recent(Text flag, Text value, CacheOptions& options) {
   return {};
 }
 
+Result<void> set_residual(Text, Text value, CacheOptions& options) {
+  const auto params = parse_residual(value, options.residual);
+  if (!params) return Error{params.error()};
+  options.residual = params.value();
+  return {};
+}
+
+Shown get_residual(const CacheOptions& options) {
+  const std::string text = describe(options.residual);
+  return text.empty() ? std::nullopt : Shown(text);
+}
+
 Result<void> set_budget_mb(Text flag, Text value, CacheOptions& options) {
   const auto number = parse<int32_t>(value);
   if (!number || *number < 1) {
@@ -295,9 +307,19 @@ constexpr auto kFlags = std::to_array<Flag>({
     {{"--kv-format", "NAME",
       "how tokens older than the recent window are stored (sink tokens stay f16); K/V apart as in "
       "int8/int4; the first or last N layers differ behind a comma: k5v4,first=2:int8",
-      "f16", "f16, int8, int8-channel, int4, nf4, kivi4, kivi2, k8v4, k5v4, k4v4, k4v2, k3v2"},
+      "f16",
+      "f16, int8, int8-channel, int4, nf4, kivi4, kivi2, k8v4, k5v4, k4v4, k4v2, k3v2, residual"},
      set_format,
      get_format},
+    {{"--kv-residual", "KEY=VALUE,...",
+      "residual (DeltaKV): s: every s-th token is a reference; k: the nearest that a token is a "
+      "difference from; bits of it, group: channels of one scale; turn: Hadamard before coding; "
+      "refs: how references are stored; choose, metric: controls (docs/deltakv.md)",
+      "s=10,k=4,bits=4,group=64,turn=on,refs=int8,choose=nearest,metric=full",
+      "s 1 to 128; k 1 to 16; bits 2, 4, 16; group 32, 64; turn on, off; refs int8, f16; choose "
+      "nearest, local, random, mean; metric full, halves"},
+     set_residual,
+     get_residual},
     {{"--kv-recent", "N", "newest tokens that stay f16; as many more as a format encodes at once",
       "128", "0 or more; with a --kv-format other than f16 only"},
      set_recent,

@@ -7,11 +7,14 @@ namespace {
 
 using Text = std::string_view;
 
+constexpr Text kResidual = "residual";
+
 Error bad_format(Text text, Text name) {
   std::string known;
   for (const RowFormat& format : row_formats()) {
     known.append(known.empty() ? "" : ", ").append(format.name);
   }
+  known.append(", ").append(kResidual);
   std::string message = "--kv-format ";
   message.append(text)
       .append(": no format \"")
@@ -32,14 +35,19 @@ Text take_until(Text& rest, char separator) {
 
 // FORMAT or FORMAT/FORMAT.
 Result<RowCodecs> parse_codecs(Text whole, Text text) {
+  if (text == kResidual) return RowCodecs{nullptr, nullptr, true};
   Text rest = text;
   const Text k_name = take_until(rest, '/');
   const Text v_name = text.find('/') == Text::npos ? k_name : rest;
   const RowFormat* k = find_format(k_name);
+  if (k_name == kResidual || v_name == kResidual) {
+    return Error{"--kv-format " + std::string(whole) +
+                 ": residual holds K and V together; write residual alone"};
+  }
   if (k == nullptr) return bad_format(whole, k_name);
   const RowFormat* v = find_format(v_name);
   if (v == nullptr) return bad_format(whole, v_name);
-  return RowCodecs{k->k, v->v};
+  return RowCodecs{k->k, v->v, false};
 }
 
 Result<void> parse_layers(Text whole, Text part, FormatSpec& spec) {

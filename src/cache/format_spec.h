@@ -1,6 +1,6 @@
 // The value of --kv-format: which format the demoted rows of each layer have.
 //
-//   FORMAT                  K and V of every layer
+//   FORMAT                  K and V of every layer; residual: both as differences (DeltaKV)
 //   FORMAT/FORMAT           K and V apart, for instance int8/int4
 //   ...,first=N:FORMAT      the first N layers differ; last=N:FORMAT the last N
 //
@@ -25,6 +25,8 @@ struct FormatSpec {
 
   /// True if rows of some layer are demoted.
   bool demotes() const { return inner.demotes() || first.demotes() || last.demotes(); }
+  /// True if rows of some layer are in the residual tier.
+  bool residual() const { return inner.residual || first.residual || last.residual; }
   /// Codecs of layer `index` of `n_layers`. Where the first and the last overlap, the first win.
   RowCodecs of_layer(int32_t index, int32_t n_layers) const;
 };

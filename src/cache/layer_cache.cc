@@ -3,18 +3,28 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
+#include <utility>
 
 #include "cache/mask_view.h"
 #include "cache/scratch.h"
+#include "format/row_codec.h"
 #include "kernels/half.h"
 
 namespace kvasir {
+namespace {
 
-LayerCache::LayerCache(Placement placement, const LayerGeometry& geometry, const RowCodecs& codecs,
-                       const KvKernels& kernels, PageArena& arena, int32_t n_state)
-    : placement_(placement), rows_(geometry, kernels, arena), n_state_(n_state) {
-  assert(placement == Placement::kByArrival || !codecs.demotes());
-  if (codecs.demotes()) cold_ = std::make_unique<CodedTier>(geometry, codecs, arena);
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+}  // namespace
+
+LayerCache::LayerCache(Placement placement, const LayerGeometry& geometry,
+                       std::unique_ptr<ColdTier> cold, const KvKernels& kernels, PageArena& arena,
+                       int32_t n_state)
+    : placement_(placement),
+      rows_(geometry, kernels, arena),
+      cold_(std::move(cold)),
+      n_state_(n_state) {
+  assert(placement == Placement::kByArrival || cold_ == nullptr);
 }
 
 // By cell: consecutive cells are written in one go.
@@ -190,13 +200,18 @@ void LayerCache::keep_rows(int32_t first, std::span<const int32_t> survivors) {
   n_head_ = n_head;
 }
 
-int32_t LayerCache::demote(int32_t n_sinks, int32_t recent, EncodeScratch& scratch) {
+int32_t LayerCache::demote(int32_t n_sinks, int32_t recent, ParallelFor& parallel,
+                           EncodeScratch& scratch) {
   if (cold_ == nullptr) return 0;
   if (cold_->n_rows() == 0) n_head_ = std::min(n_sinks, n_slots_);
   const int32_t n_f16 = n_slots_ - n_cold();
-  const int32_t unit = cold_->codecs().unit();
+  const int32_t unit = cold_->unit();
   const int32_t n = (n_f16 - n_head_ - recent) / unit * unit;
-  if (n <= 0 || !cold_->append(rows_, n_head_, n, scratch)) return 0;
+  if (n <= 0) return 0;
+  const std::span<const int32_t> positions(positions_);
+  const DemotedRows demoted{rows_, n_head_, n, positions.subspan(z(n_head_ + n_cold()), z(n)),
+                            positions.first(z(n_head_))};
+  if (!cold_->append(demoted, parallel, scratch)) return 0;
   survivors_.resize(static_cast<size_t>(n_f16 - n_head_ - n));
   std::iota(survivors_.begin(), survivors_.end(), n_head_ + n);
   rows_.keep(n_head_, survivors_);
@@ -226,7 +241,7 @@ void LayerCache::read_key(int32_t slot, int32_t head, float* row) const {
   const int32_t head_dim = rows_.geometry().head_dim_k;
   if (slot >= n_head_ && slot < n_head_ + n_cold()) {
     read_cold_k(head, slot - n_head_, 1, row);
-    if (cold_->codecs().k != nullptr && cold_->codecs().k->turned()) turn_row(row, head_dim);
+    if (cold_->turned()) turn_row(row, head_dim);
     return;
   }
   const int32_t f16_slot = slot < n_head_ ? slot : slot - n_cold();

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "cache/coded_tier.h"
+#include "cache/cold_tier.h"
 #include "cache/f16_tier.h"
 #include "cache/query_ring.h"
 #include "cache/read_order.h"
@@ -29,16 +29,17 @@ struct TokenSpan {
 
 class LayerCache {
  public:
-  /// @param codecs  of demoted rows; by arrival only
+  /// @param cold  takes demoted rows; null: nothing is demoted. By arrival only
   /// @param n_state  floats of ranker state per token
-  LayerCache(Placement placement, const LayerGeometry& geometry, const RowCodecs& codecs,
+  LayerCache(Placement placement, const LayerGeometry& geometry, std::unique_ptr<ColdTier> cold,
              const KvKernels& kernels, PageArena& arena, int32_t n_state = 0);
 
   Placement placement() const { return placement_; }
   /// The tier of f16 rows: all of them, but for those that were demoted.
   const F16Tier& rows() const { return rows_; }
   /// The tier of demoted rows; null if this layer demotes nothing.
-  const CodedTier* cold() const { return cold_.get(); }
+  const ColdTier* cold() const { return cold_.get(); }
+  ColdTier* cold() { return cold_.get(); }
   int32_t n_cold() const { return cold_ == nullptr ? 0 : cold_->n_rows(); }
   ReadOrder read_order() const { return {n_slots_, n_head_, n_cold()}; }
   F16Tier& rows() { return rows_; }
@@ -80,7 +81,7 @@ class LayerCache {
   /// By arrival: demotes what is older than the newest `recent` tokens, but for the first
   /// `n_sinks`, as far as whole blocks go. Rows stay f16 where memory is out.
   /// @return tokens demoted
-  int32_t demote(int32_t n_sinks, int32_t recent, EncodeScratch& scratch);
+  int32_t demote(int32_t n_sinks, int32_t recent, ParallelFor& parallel, EncodeScratch& scratch);
 
   /// K (V) of one slot as f16, [n_kv_heads, head_dim]; zeros where nothing was written. Demoted
   /// rows are decoded, and turned back where their format turns them.
@@ -90,7 +91,7 @@ class LayerCache {
   /// Decodes K (V) of one head, rows [first, first + n) of the demoted tier, to out [n, head_dim].
   /// K stays turned where the format turns it. Requires: first + n <= n_cold().
   void read_cold_k(int32_t head, int32_t first, int32_t n, float* out) const {
-    cold_->read_k(head, first, n, out);
+    cold_->read_k(head, first, n, positions_.data() + n_head_ + first, out);
   }
   void read_cold_v(int32_t head, int32_t first, int32_t n, float* out) const {
     cold_->read_v(head, first, n, out);
@@ -139,7 +140,7 @@ class LayerCache {
   void keep_rows(int32_t first, std::span<const int32_t> survivors);
 
   F16Tier rows_;
-  std::unique_ptr<CodedTier> cold_;
+  std::unique_ptr<ColdTier> cold_;
   int32_t n_head_ = 0;  // f16 rows before the demoted ones
   int32_t n_slots_ = 0;
   int32_t n_fresh_ = 0;

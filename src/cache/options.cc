@@ -155,6 +155,15 @@ Result<void> validate(const CacheOptions& options) {
     return Error{"--kv-recent " + std::to_string(options.recent) +
                  ": every token is f16 (--kv-format f16); choose the format of older ones"};
   }
+  if (options.residual != ResidualParams{} && !format.value().residual()) {
+    return Error{"--kv-residual " + describe(options.residual) + ": no layer has --kv-format " +
+                 "residual, found " + options.format};
+  }
+  if (options.budget_mb > 0 && format.value().residual()) {
+    return Error{"--kv-budget-mb " + std::to_string(options.budget_mb) +
+                 ": not with --kv-format residual, whose references outlive their tokens; use "
+                 "--kv-budget"};
+  }
   if (!policy.value().evicts()) {
     if (options.budget_mb > 0) {
       std::string message = "--kv-budget-mb " + std::to_string(options.budget_mb);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "format/residual_codec.h"
 #include "policy/policy.h"
 
 namespace kvasir {
@@ -30,6 +31,7 @@ struct CacheOptions {
   std::optional<PositionMode> positions;  ///< empty: the policy's default
   std::string format = "f16";             ///< --kv-format: of tokens older than the recent window
   int32_t recent = kDefaultRecent;        ///< --kv-recent: newest tokens that stay f16
+  ResidualParams residual;                ///< --kv-residual: of --kv-format residual
   int32_t budget_mb = 0;                  ///< --kv-budget-mb: cap of all caches, MiB; 0: none
   std::string trace_path;                 ///< --kv-trace FILE; empty: none
   bool stats = false;                     ///< --kv-stats: statistics at exit

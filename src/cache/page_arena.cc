@@ -17,6 +17,22 @@ size_t PageArena::footprint(size_t bytes) {
   return (bytes + kMemoryPage - 1) / kMemoryPage * kMemoryPage;
 }
 
+int32_t PageArena::thrifty_count(size_t bytes, int32_t most) {
+  int32_t best = 1;
+  double least = 1e9;
+  for (int32_t n = 1; n <= most; ++n) {
+    const size_t together = bytes * static_cast<size_t>(n);
+    const double waste =
+        static_cast<double>(footprint(together)) / static_cast<double>(together) - 1;
+    if (waste < least) {
+      least = waste;
+      best = n;
+    }
+    if (waste <= 0.02) break;
+  }
+  return best;
+}
+
 PageArena::~PageArena() {
   for (auto& [size, size_class] : classes_) {
     for (const Slab& slab : size_class.slabs) munmap(slab.base, slab.size);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -28,6 +29,10 @@ class PageArena {
 
   /// What a page of `bytes` occupies: `bytes` rounded up to whole memory pages.
   static size_t footprint(size_t bytes);
+
+  /// How many pieces of `bytes` a page should hold, 1 to `most`: the fewest of which
+  /// rounding to memory pages wastes at most one part in fifty, else those that waste least.
+  static int32_t thrifty_count(size_t bytes, int32_t most);
 
  private:
   struct Slab {

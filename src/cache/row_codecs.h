@@ -1,4 +1,5 @@
-// The two codecs of a layer's demoted rows.
+// How a layer's demoted rows are stored: the two codecs of rows that stand for themselves, or the
+// residual tier.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +12,13 @@ namespace kvasir {
 /// Rows that leave the f16 tier at once: each time the rest of that tier moves up.
 inline constexpr int32_t kFewestDemoted = 32;
 
-/// The codecs of a layer's demoted rows; null: f16 (both null: nothing is demoted).
+/// The codecs of a layer's demoted rows; null: f16 (both null and not residual: nothing is demoted).
 struct RowCodecs {
   const RowCodec* k = nullptr;
   const RowCodec* v = nullptr;
+  bool residual = false;  ///< K and V together, as differences; k and v are null
 
-  bool demotes() const { return k != nullptr || v != nullptr; }
+  bool demotes() const { return residual || k != nullptr || v != nullptr; }
   /// Rows that are taken at once: a multiple of both block sizes.
   int32_t unit() const {
     int32_t rows = kFewestDemoted;

@@ -109,7 +109,7 @@ class Arrivals : public ::testing::Test {
 
   Sequence s_ = Sequence::random(kGeometry, 200, 3);
   PageArena arena_;
-  LayerCache rows_{Placement::kByArrival, kGeometry, RowCodecs{}, best_kernels(), arena_};
+  LayerCache rows_{Placement::kByArrival, kGeometry, nullptr, best_kernels(), arena_};
 };
 
 TEST_F(Arrivals, AscendByPositionAndFollowCells) {

@@ -149,14 +149,15 @@ Result<void> Backend::check_context(KvBuffer& buffer) {
   return {};
 }
 
-// Once per layer, where positions are slots: how its keys were rotated.
+// Once per layer, where something needs it: how its keys were rotated.
 Result<void> Backend::learn_rotation(Cache& cache, int32_t layer, ggml_tensor* set_rows) {
-  if (!cache.positions_in_cache() || cache.knows_rope(layer)) return {};
+  const std::string reader = cache.rope_reader();
+  if (reader.empty() || cache.knows_rope(layer)) return {};
   const ggml_tensor* rope = find_rope(set_rows);
   if (rope == nullptr && has_rope(set_rows)) {
-    return Error{
-        "--kv-positions cache is not available for this model: its keys are changed after "
-        "the rotation; use original"};
+    return Error{reader +
+                 " is not available for this model: its keys are changed after the rotation; use "
+                 "the default"};
   }
   if (rope == nullptr) {
     cache.set_rope(layer, RopeSpec{});

@@ -110,6 +110,11 @@ struct KvKernels {
   /// attend_page with queries, probabilities, K and V rounded to bf16 (8 significant bits) where
   /// there are more than a few rows, sums in f32. Null where the instruction set lacks it.
   void (*attend_page_bf16)(const PageArgs& args, const SoftmaxState& state);
+
+  /// All dot products of two sets of f32 rows: out[i * n_b + j] = a_i . b_j, rows of `dim` elements
+  /// one behind the other. Error of each below (dim + 1) 2^-24 times the sum of |terms|.
+  void (*dot_rows)(const float* a, int32_t n_a, const float* b, int32_t n_b, int32_t dim,
+                   float* out);
 };
 
 /// Tables this CPU can run, slowest first; [0] is the reference. Tests iterate over this.

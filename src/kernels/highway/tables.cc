@@ -12,6 +12,7 @@
 #if KVASIR_IS_VECTOR_TARGET
 
 #include "kernels/highway/attend-inl.h"
+#include "kernels/highway/dot_rows-inl.h"
 #include "kernels/highway/logit_sums-inl.h"
 #include "kernels/highway/rows-inl.h"
 #include "kernels/highway/unpack-inl.h"
@@ -35,17 +36,17 @@ namespace kvasir::highway::HWY_NAMESPACE {
 
 extern const KvKernels kTable;
 const KvKernels kTable{KVASIR_TABLE_NAME, attend_page, store_k, store_v, add_mass,
-                       logit_sums,        unpack_rows, nullptr, nullptr};
+                       logit_sums,        unpack_rows, nullptr, nullptr, dot_rows};
 
 #undef KVASIR_TABLE_NAME
 
 #if HWY_TARGET == HWY_AVX3
 extern const KvKernels kVnniTable;
 const KvKernels kVnniTable{"avx512_vnni", attend_page, store_k,      store_v, add_mass,
-                           logit_sums,    unpack_rows, attend_coded, nullptr};
+                           logit_sums,    unpack_rows, attend_coded, nullptr, dot_rows};
 extern const KvKernels kBf16Table;
-const KvKernels kBf16Table{"avx512_bf16", attend_page, store_k,      store_v,         add_mass,
-                           logit_sums,    unpack_rows, attend_coded, attend_page_bf16};
+const KvKernels kBf16Table{"avx512_bf16", attend_page, store_k,      store_v,          add_mass,
+                           logit_sums,    unpack_rows, attend_coded, attend_page_bf16, dot_rows};
 #endif
 
 }  // namespace kvasir::highway::HWY_NAMESPACE

@@ -4,7 +4,7 @@ namespace kvasir::reference {
 
 const KvKernels& table() {
   static constexpr KvKernels kTable{"reference", attend_page, store_k,      store_v, add_mass,
-                                    logit_sums,  unpack_rows, attend_coded, nullptr};
+                                    logit_sums,  unpack_rows, attend_coded, nullptr, dot_rows};
   return kTable;
 }
 

@@ -1,0 +1,279 @@
+// How the residual tier takes rows: references first, then who is nearest, then differences.
+#include <algorithm>
+#include <cassert>
+#include <random>
+
+#include "cache/reference_search.h"
+#include "cache/residual_tier.h"
+#include "cache/scratch.h"
+#include "kernels/half.h"
+
+namespace kvasir {
+namespace {
+
+constexpr int32_t kChunkRows = 256;  // rows that are worked on at once
+constexpr int32_t kTileRefs = 1024;  // references that are decoded at once
+constexpr int32_t kItemRows = 16;    // rows of one item of parallel work
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+// What rows are compared by: themselves, or each half over the root of its mean squared length.
+struct Scales {
+  float k = 1, v = 1;
+};
+
+void scale_rows(const float* rows, int32_t n, const LayerGeometry& g, const Scales& by, float* to) {
+  const int32_t width = g.width_k() + g.width_v();
+  for (ptrdiff_t i = 0; i < n; ++i) {
+    for (ptrdiff_t d = 0; d < width; ++d) {
+      to[i * width + d] = rows[i * width + d] * (d < g.width_k() ? by.k : by.v);
+    }
+  }
+}
+
+Scales halves_of(const float* rows, int32_t n, const LayerGeometry& g) {
+  const int32_t width = g.width_k() + g.width_v();
+  double k = 0;
+  double v = 0;
+  for (ptrdiff_t i = 0; i < n; ++i) {
+    for (ptrdiff_t d = 0; d < width; ++d) {
+      const double x = static_cast<double>(rows[i * width + d]);
+      (d < g.width_k() ? k : v) += x * x;
+    }
+  }
+  const auto scale = [n](double sum) {
+    return sum > 0 ? static_cast<float>(std::sqrt(n / sum)) : 1.0F;
+  };
+  return {scale(k), scale(v)};
+}
+
+}  // namespace
+
+bool ResidualTier::reserve(const DemotedRows& demoted) {
+  const ResidualParams& params = codec_.params();
+  const bool stands = params.choice != ReferenceChoice::kMean;
+  const int32_t of_block = stands ? (demoted.n + params.stride - 1) / params.stride
+                                  : (demoted.n + kChunkRows - 1) / kChunkRows;
+  const int32_t n_refs = of_block + (n_rows_ == 0 ? static_cast<int32_t>(demoted.sinks.size()) : 0);
+  if (!refs_.reserve(n_refs)) return false;
+  const int32_t n = n_differences_ + demoted.n - (stands ? of_block : 0);
+  const size_t n_pages = z((n + page_rows_ - 1) / page_rows_);
+  while (pages_.size() < n_pages) {
+    std::byte* page = arena_->allocate(page_bytes_);
+    if (page == nullptr) return false;
+    pages_.push_back(page);
+  }
+  const auto room = [](auto& values, size_t n) {
+    if (n > values.capacity()) {
+      values.reserve(z(grown(static_cast<int64_t>(values.capacity()), static_cast<int64_t>(n))));
+    }
+  };
+  room(groups_, z((n_rows_ + demoted.n) / kGroup + 1));
+  room(own_, own_.size() + z(n_refs));
+  if (refs_.size() + n_refs >= 0xFFFF) widen();
+  return true;
+}
+
+void ResidualTier::load_row(const DemotedRows& demoted, int32_t row, int32_t position,
+                            float* x) const {
+  const LayerGeometry& g = codec_.geometry();
+  uint16_t half[kMaxHeadDim];
+  float* to = x;
+  for (const bool is_k : {true, false}) {
+    const int32_t head_dim = is_k ? g.head_dim_k : g.head_dim_v;
+    for (int32_t h = 0; h < g.n_kv_heads; ++h, to += head_dim) {
+      demoted.rows.read_head(row, h, is_k, half);
+      std::transform(half, half + head_dim, to, half_to_float);
+      if (is_k && rope_ != nullptr) rope_->rotate_back(position, to);
+    }
+  }
+}
+
+void ResidualTier::load_rows(const DemotedRows& demoted, const Chunk& chunk, ParallelFor& parallel,
+                             EncodeScratch& scratch) const {
+  make_room(scratch.x, z(chunk.n) * z(codec_.width()));
+  parallel.run((chunk.n + kItemRows - 1) / kItemRows, [&](int64_t item, int32_t) {
+    const auto first = static_cast<int32_t>(item) * kItemRows;
+    for (int32_t r = first; r < std::min(first + kItemRows, chunk.n); ++r) {
+      load_row(demoted, demoted.first + chunk.first + r, demoted.positions[z(chunk.first + r)],
+               scratch.x.data() + ptrdiff_t{r} * codec_.width());
+    }
+  });
+}
+
+void ResidualTier::add_sinks(const DemotedRows& demoted, EncodeScratch& scratch) {
+  make_room(scratch.x, z(codec_.width()));
+  for (size_t i = 0; i < demoted.sinks.size(); ++i) {
+    load_row(demoted, static_cast<int32_t>(i), demoted.sinks[i], scratch.x.data());
+    codec_.encode_reference(scratch.x.data(), refs_.at(refs_.add()));
+  }
+}
+
+// Of the rows of a chunk, in order; with kMean their mean in the place of all.
+void ResidualTier::add_references(const Chunk& chunk, EncodeScratch& scratch) {
+  const int32_t width = codec_.width();
+  if (codec_.params().choice == ReferenceChoice::kMean) {
+    std::vector<double> sums(z(width));
+    for (ptrdiff_t i = 0; i < ptrdiff_t{chunk.n} * width; ++i) {
+      sums[z(i % width)] += static_cast<double>(scratch.x[z(i)]);
+    }
+    std::vector<float> mean(z(width));
+    std::transform(sums.begin(), sums.end(), mean.begin(),
+                   [&](double sum) { return static_cast<float>(sum / chunk.n); });
+    const int32_t index = refs_.add();
+    codec_.encode_reference(mean.data(), refs_.at(index));
+    scratch.chosen.assign(1, index);
+    return;
+  }
+  for (int32_t r = 0; r < chunk.n; ++r) {
+    if ((chunk.first + r) % codec_.params().stride != 0) continue;
+    const int32_t index = refs_.add();
+    codec_.encode_reference(scratch.x.data() + ptrdiff_t{r} * width, refs_.at(index));
+    scratch.candidates.push_back(index);
+  }
+}
+
+// Candidates at or before a row of the chunk: all from before the block, and those of the block up
+// to the row. The row itself counts where it is one.
+int32_t ResidualTier::n_visible(const Chunk& chunk, int32_t row) const {
+  return chunk.n_old + (chunk.first + row) / codec_.params().stride + 1;
+}
+
+void ResidualTier::find_nearest(const Chunk& chunk, ParallelFor& parallel, EncodeScratch& scratch) {
+  const ResidualParams& params = codec_.params();
+  const LayerGeometry& g = codec_.geometry();
+  const int32_t width = codec_.width();
+  const bool halves = params.metric == ReferenceMetric::kHalves;
+  const Scales scales = halves ? halves_of(scratch.x.data(), chunk.n, g) : Scales{};
+  if (halves) {
+    make_room(scratch.scaled, z(chunk.n) * z(width));
+    scale_rows(scratch.x.data(), chunk.n, g, scales, scratch.scaled.data());
+  }
+  make_room(scratch.best, z(chunk.n) * z(params.neighbours));
+  make_room(scratch.best_index, z(chunk.n) * z(params.neighbours));
+  const NearestSet nearest{chunk.n, params.neighbours, scratch.best.data(),
+                           scratch.best_index.data()};
+  nearest.reset();
+  make_room(scratch.visible, z(chunk.n));
+  for (int32_t r = 0; r < chunk.n; ++r) scratch.visible[z(r)] = n_visible(chunk, r);
+  const auto n_refs = static_cast<int32_t>(scratch.candidates.size());
+  make_room(scratch.tile, z(std::min(n_refs, kTileRefs)) * z(width));
+  make_room(scratch.norms, z(kTileRefs));
+  for (int32_t first = 0; first < n_refs; first += kTileRefs) {
+    const int32_t n = std::min(kTileRefs, n_refs - first);
+    parallel.run((n + kItemRows - 1) / kItemRows, [&](int64_t item, int32_t) {
+      const auto begin = static_cast<int32_t>(item) * kItemRows;
+      const int32_t end = std::min(begin + kItemRows, n);
+      for (int32_t i = begin; i < end; ++i) {
+        float* x = scratch.tile.data() + ptrdiff_t{i} * width;
+        codec_.decode_reference(refs_.at(scratch.candidates[z(first + i)]), x);
+        if (halves) scale_rows(x, 1, g, scales, x);
+        squared_lengths(x, 1, width, scratch.norms.data() + i);
+      }
+    });
+    search_tile({halves ? scratch.scaled.data() : scratch.x.data(), scratch.tile.data(),
+                 scratch.norms.data(), n, width, first, scratch.visible},
+                *kernels_, parallel, nearest);
+  }
+  for (int32_t i = 0; i < chunk.n * params.neighbours; ++i) {
+    const int32_t candidate = scratch.best_index[z(i)];
+    scratch.chosen[z(i)] = candidate < 0 ? -1 : scratch.candidates[z(candidate)];
+  }
+}
+
+// The references of each row of a chunk go to scratch.chosen, [n, k]; -1: fewer.
+void ResidualTier::choose(const Chunk& chunk, ParallelFor& parallel, EncodeScratch& scratch) {
+  const int32_t k = codec_.params().neighbours;
+  const ReferenceChoice choice = codec_.params().choice;
+  const int32_t of_block = choice == ReferenceChoice::kMean ? scratch.chosen[0] : -1;
+  scratch.chosen.assign(z(chunk.n) * z(k), -1);
+  if (choice == ReferenceChoice::kNearest) {
+    find_nearest(chunk, parallel, scratch);
+    return;
+  }
+  for (int32_t r = 0; r < chunk.n; ++r) {
+    int32_t* chosen = scratch.chosen.data() + ptrdiff_t{r} * k;
+    if (choice == ReferenceChoice::kMean) {
+      chosen[0] = of_block;
+    } else if (choice == ReferenceChoice::kLocal) {
+      chosen[0] = scratch.candidates[z(n_visible(chunk, r) - 1)];
+    } else {
+      std::minstd_rand generator(static_cast<uint32_t>(n_rows_ + chunk.first + r + 1));
+      const auto n = static_cast<uint32_t>(n_visible(chunk, r));
+      for (int32_t i = 0; i < k; ++i) chosen[i] = scratch.candidates[generator() % n];
+    }
+  }
+}
+
+void ResidualTier::encode_rows(const Chunk& chunk, ParallelFor& parallel, EncodeScratch& scratch) {
+  const ResidualParams& params = codec_.params();
+  const int32_t width = codec_.width();
+  const int32_t k = params.neighbours;
+  const bool stands = params.choice != ReferenceChoice::kMean;  // references are tokens
+  const int32_t first_row = n_rows_;
+  size_t next = z(chunk.n_old) + z((chunk.first + params.stride - 1) / params.stride);
+  for (int32_t r = 0; r < chunk.n; ++r) {
+    const bool is_reference = stands && (chunk.first + r) % params.stride == 0;
+    push_place(is_reference, is_reference ? scratch.candidates[next] : -1);
+    if (is_reference) ++next;
+  }
+  make_room(scratch.means, z(parallel.n_workers()) * 2 * z(width));
+  parallel.run((chunk.n + kItemRows - 1) / kItemRows, [&](int64_t item, int32_t worker) {
+    const auto first = static_cast<int32_t>(item) * kItemRows;
+    const auto room = std::span(scratch.means).subspan(z(worker) * 2 * z(width), 2 * z(width));
+    const auto mean = room.first(z(width));
+    const auto reference = room.last(z(width));
+    for (int32_t r = first; r < std::min(first + kItemRows, chunk.n); ++r) {
+      const Place at = place(first_row + r);
+      if (at.is_reference) continue;
+      const int32_t* chosen = scratch.chosen.data() + ptrdiff_t{r} * k;
+      int32_t n = 0;
+      std::fill(mean.begin(), mean.end(), 0.0F);
+      for (int32_t i = 0; i < k; ++i) {
+        set_father(at.index, i, chosen[i]);
+        if (chosen[i] < 0) continue;
+        codec_.decode_reference(refs_.at(chosen[i]), reference.data());
+        std::transform(mean.begin(), mean.end(), reference.begin(), mean.begin(), std::plus<>());
+        ++n;
+      }
+      for (float& m : mean) m /= static_cast<float>(n);
+      codec_.encode(scratch.x.data() + ptrdiff_t{r} * width, mean.data(), difference(at.index));
+    }
+  });
+  for (int32_t r = 0; r < chunk.n; ++r) {
+    if (place(first_row + r).is_reference) continue;
+    for (int32_t i = 0; i < k; ++i) {
+      const int32_t index = scratch.chosen[z(r) * z(k) + z(i)];
+      if (index >= 0) refs_.use(index);
+    }
+  }
+  // No token stands behind the mean of a block.
+  if (!stands) refs_.disown(scratch.chosen[0]);
+}
+
+bool ResidualTier::append(const DemotedRows& demoted, ParallelFor& parallel,
+                          EncodeScratch& scratch) {
+  assert(demoted.n % kBlockRows == 0 && demoted.rows.geometry() == codec_.geometry());
+  assert(static_cast<int32_t>(demoted.positions.size()) == demoted.n);
+  if (!reserve(demoted)) return false;
+  if (rope_ != nullptr) {
+    rope_->cover(
+        std::max(demoted.positions.back(), demoted.sinks.empty() ? 0 : demoted.sinks.back()));
+  }
+  if (n_rows_ == 0) add_sinks(demoted, scratch);
+  scratch.candidates.clear();
+  for (int32_t i = 0; i < refs_.size(); ++i) {
+    if (refs_.owned(i)) scratch.candidates.push_back(i);
+  }
+  const auto n_old = static_cast<int32_t>(scratch.candidates.size());
+  for (int32_t first = 0; first < demoted.n; first += kChunkRows) {
+    const Chunk chunk{first, std::min(kChunkRows, demoted.n - first), n_old};
+    load_rows(demoted, chunk, parallel, scratch);
+    add_references(chunk, scratch);
+    choose(chunk, parallel, scratch);
+    encode_rows(chunk, parallel, scratch);
+  }
+  return true;
+}
+
+}  // namespace kvasir
