@@ -151,7 +151,7 @@ Result<void> set_residual(Text, Text value, CacheOptions& options) {
 }
 
 Shown get_residual(const CacheOptions& options) {
-  const std::string text = describe(options.residual);
+  const std::string text = residual_text(options.residual);
   return text.empty() ? std::nullopt : Shown(text);
 }
 
@@ -316,8 +316,8 @@ constexpr auto kFlags = std::to_array<Flag>({
       "difference from; bits of it, group: channels of one scale; turn: Hadamard before coding; "
       "refs: how references are stored; choose, metric: controls (docs/deltakv.md)",
       "s=10,k=4,bits=4,group=64,turn=on,refs=int8,choose=nearest,metric=full",
-      "s 1 to 128; k 1 to 16; bits 2, 4, 16; group 32, 64; turn on, off; refs int8, f16; choose "
-      "nearest, local, random, mean; metric full, halves"},
+      "s 1 to 128; k 1 to 16; bits 2, 4 or 16; group 32 or 64; turn on or off; refs int8 or f16; "
+      "choose nearest, local, random or mean; metric full or halves"},
      set_residual,
      get_residual},
     {{"--kv-recent", "N", "newest tokens that stay f16; as many more as a format encodes at once",

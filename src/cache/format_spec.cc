@@ -77,6 +77,13 @@ RowCodecs FormatSpec::of_layer(int32_t index, int32_t n_layers) const {
   return index >= n_layers - n_last ? last : inner;
 }
 
+double demoted_token_bytes(const RowCodecs& codecs, const ResidualParams& residual,
+                           const LayerGeometry& geometry) {
+  if (codecs.residual) return ResidualCodec(residual, geometry).bytes_per_token();
+  return geometry.n_kv_heads * (bytes_per_row(codecs.k, geometry.head_dim_k) +
+                                bytes_per_row(codecs.v, geometry.head_dim_v));
+}
+
 Result<FormatSpec> parse_format(std::string_view text) {
   FormatSpec spec;
   Text rest = text;

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "cache/row_codecs.h"
+#include "format/residual_codec.h"
 
 namespace kvasir {
 
@@ -30,6 +31,10 @@ struct FormatSpec {
   /// Codecs of layer `index` of `n_layers`. Where the first and the last overlap, the first win.
   RowCodecs of_layer(int32_t index, int32_t n_layers) const;
 };
+
+/// Bytes of a demoted token of one layer, all KV heads, what is shared spread over its rows.
+double demoted_token_bytes(const RowCodecs& codecs, const ResidualParams& residual,
+                           const LayerGeometry& geometry);
 
 /// Reads a value of --kv-format. Fails with one line that names what is wrong and what is allowed.
 Result<FormatSpec> parse_format(std::string_view text);

@@ -156,7 +156,7 @@ Result<void> validate(const CacheOptions& options) {
                  ": every token is f16 (--kv-format f16); choose the format of older ones"};
   }
   if (options.residual != ResidualParams{} && !format.value().residual()) {
-    return Error{"--kv-residual " + describe(options.residual) + ": no layer has --kv-format " +
+    return Error{"--kv-residual " + residual_text(options.residual) + ": no layer has --kv-format " +
                  "residual, found " + options.format};
   }
   if (options.budget_mb > 0 && format.value().residual()) {

@@ -519,6 +519,55 @@ TEST(Presets, AreFlagsThatLaterOnesChange) {
   EXPECT_EQ(help->allowed, names);
 }
 
+TEST(Residual, IsReadAndShownAgain) {
+  std::vector<std::string> args{"--kv-format", "residual", "--kv-residual",
+                                "s=33,k=1,bits=2,refs=f16,turn=off,metric=halves"};
+  CacheOptions options;
+  ASSERT_TRUE(take_flags(args, options));
+  EXPECT_EQ(options.residual.stride, 33);
+  EXPECT_EQ(options.residual.neighbours, 1);
+  EXPECT_EQ(options.residual.bits, 2);
+  EXPECT_FALSE(options.residual.int8);
+  EXPECT_FALSE(options.residual.turned);
+  EXPECT_EQ(options.residual.metric, ReferenceMetric::kHalves);
+  EXPECT_TRUE(validate(options));
+  CacheOptions again;
+  auto words = split_flags(describe(options));
+  ASSERT_TRUE(words);
+  ASSERT_TRUE(take_flags(words.value(), again));
+  EXPECT_EQ(again, options);
+  // The second adds to the first.
+  args = {"--kv-residual", "choose=local"};
+  ASSERT_TRUE(take_flags(args, again));
+  EXPECT_EQ(again.residual.stride, 33);
+  EXPECT_EQ(again.residual.choice, ReferenceChoice::kLocal);
+}
+
+TEST(Residual, RefusesByName) {
+  for (const char* text : {"s=0", "s=129", "k=17", "k", "bits=3", "group=48", "turn=yes",
+                           "refs=nf4", "choose=best", "metric=cosine", "what=1", "s=10,,k=4"}) {
+    std::vector<std::string> args{"--kv-residual", text};
+    CacheOptions options;
+    const auto taken = take_flags(args, options);
+    ASSERT_FALSE(taken) << text;
+    EXPECT_NE(taken.error().find("allowed are s=1..128"), std::string::npos) << taken.error();
+  }
+  CacheOptions options;
+  options.residual.stride = 5;
+  EXPECT_NE(validate(options).error().find("--kv-residual s=5: no layer has"), std::string::npos);
+  options.format = "k5v4,last=2:residual";
+  EXPECT_TRUE(validate(options));
+  options.format = "residual/int8";
+  EXPECT_NE(validate(options).error().find("K and V together"), std::string::npos);
+  options.format = "residual";
+  options.policy = "window";
+  options.params.budget = 256;
+  EXPECT_TRUE(validate(options));
+  options.budget_mb = 64;
+  EXPECT_NE(validate(options).error().find("--kv-budget-mb 64: not with --kv-format residual"),
+            std::string::npos);
+}
+
 TEST(Help, AllowedFormatsAreTheRegisteredOnes) {
   const auto help = std::find_if(flag_help().begin(), flag_help().end(),
                                  [](const FlagHelp& flag) { return flag.name == "--kv-format"; });
@@ -527,6 +576,7 @@ TEST(Help, AllowedFormatsAreTheRegisteredOnes) {
   for (std::string word; words >> word;) named.insert(word.substr(0, word.find(',')));
   std::set<std::string> registered;
   for (const RowFormat& format : row_formats()) registered.emplace(format.name);
+  registered.emplace("residual");  // a tier, not a codec of rows
   EXPECT_EQ(named, registered);
 }
 

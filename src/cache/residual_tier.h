@@ -16,6 +16,7 @@
 #include "cache/page_arena.h"
 #include "cache/reference_pool.h"
 #include "cache/rope_table.h"
+#include "cache/row_codecs.h"
 #include "format/residual_codec.h"
 #include "kernels/kernels.h"
 
@@ -24,7 +25,7 @@ namespace kvasir {
 class ResidualTier final : public ColdTier {
  public:
   /// Tokens of a block: the paper's R. The f16 tier holds the newest W .. W + 127.
-  static constexpr int32_t kBlockRows = 128;
+  static constexpr int32_t kBlockRows = kResidualBlock;
 
   ResidualTier(const LayerGeometry& geometry, const ResidualParams& params,
                const KvKernels& kernels, PageArena& arena);

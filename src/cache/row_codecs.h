@@ -11,6 +11,8 @@ namespace kvasir {
 
 /// Rows that leave the f16 tier at once: each time the rest of that tier moves up.
 inline constexpr int32_t kFewestDemoted = 32;
+/// The same of the residual tier: the paper's R, so that f16 rows are W .. W + R - 1 or more.
+inline constexpr int32_t kResidualBlock = 128;
 
 /// The codecs of a layer's demoted rows; null: f16 (both null and not residual: nothing is demoted).
 struct RowCodecs {
@@ -21,7 +23,7 @@ struct RowCodecs {
   bool demotes() const { return residual || k != nullptr || v != nullptr; }
   /// Rows that are taken at once: a multiple of both block sizes.
   int32_t unit() const {
-    int32_t rows = kFewestDemoted;
+    int32_t rows = residual ? kResidualBlock : kFewestDemoted;
     if (k != nullptr) rows = std::max(rows, k->block_rows());
     if (v != nullptr) rows = std::max(rows, v->block_rows());
     return rows;

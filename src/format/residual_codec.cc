@@ -52,6 +52,16 @@ ResidualCodec::ResidualCodec(const ResidualParams& params, const LayerGeometry& 
   }
 }
 
+double ResidualCodec::bytes_per_token() const {
+  const double numbers = 2.0 * params_.neighbours;
+  const double difference = static_cast<double>(difference_bytes_) + numbers;
+  const double reference = static_cast<double>(reference_bytes_) + 4;  // who needs it
+  constexpr double kPlaces = 16.0 / 64;
+  if (params_.choice == ReferenceChoice::kMean) return difference + reference / 256 + kPlaces;
+  const double share = 1.0 / params_.stride;
+  return (1 - share) * difference + share * (reference + 4) + kPlaces;
+}
+
 void ResidualCodec::encode_reference(const float* x, std::byte* to) const {
   for (const Part& p : parts_) {
     references_->encode(p.head_dim, x + p.at, p.head_dim, to + p.in_reference, nullptr);

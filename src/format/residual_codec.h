@@ -56,7 +56,7 @@ inline constexpr int32_t kMostNeighbours = 16;
 /// any order, over `params`. Fails with one line that names what is wrong and what is allowed.
 Result<ResidualParams> parse_residual(std::string_view text, ResidualParams params = {});
 /// The text that parse_residual reads back: what differs from the defaults; empty if nothing does.
-std::string describe(const ResidualParams& params);
+std::string residual_text(const ResidualParams& params);
 
 class ResidualCodec {
  public:
@@ -69,6 +69,9 @@ class ResidualCodec {
   /// Bytes of one token's difference, and of one reference.
   size_t difference_bytes() const { return difference_bytes_; }
   size_t reference_bytes() const { return reference_bytes_; }
+  /// Bytes of one token, mean over those of long blocks: differences with the numbers of their
+  /// references, references, and what says which is which (arXiv 2602.08005 leaves out the last).
+  double bytes_per_token() const;
 
   /// x: [width()] f32.
   void encode_reference(const float* x, std::byte* to) const;

@@ -76,7 +76,7 @@ Result<ResidualParams> parse_residual(std::string_view text, ResidualParams para
   return params;
 }
 
-std::string describe(const ResidualParams& params) {
+std::string residual_text(const ResidualParams& params) {
   const ResidualParams usual;
   std::string out;
   const auto add = [&out](Text key, Text value) {

@@ -113,6 +113,7 @@ class MethodList {
       if (is_f16(format)) continue;
       add(std::string(format.name), with("window", format.name));
     }
+    add("residual", with("window", "residual"));
     add_papers();
     if (!error_.empty()) return Error{error_};
     return std::move(settings_);
@@ -183,9 +184,9 @@ Result<double> layer_bytes(const CacheOptions& options, const RowGeometry& geome
   auto format = parse_format(options.format);
   if (!format) return Error{format.error()};
   const RowCodecs codecs = format.value().inner;
-  const auto row = [&](const RowCodec* k, const RowCodec* v) {
-    return geometry.n_kv_heads *
-           (bytes_per_row(k, geometry.head_dim_k) + bytes_per_row(v, geometry.head_dim_v));
+  const auto row = [&](const RowCodecs& of) {
+    return demoted_token_bytes(of, options.residual,
+                               {geometry.n_kv_heads, geometry.head_dim_k, geometry.head_dim_v});
   };
   const int32_t n_state = policy.value().ranker == nullptr ? 0 : policy.value().ranker->n_state();
   double f16 = tokens;
@@ -194,7 +195,7 @@ Result<double> layer_bytes(const CacheOptions& options, const RowGeometry& geome
     f16 = std::min(tokens, policy.value().sinks + options.recent + waiting);
   }
   const double metadata = 2.0 * sizeof(int32_t) + double{sizeof(float)} * n_state;
-  return f16 * row(nullptr, nullptr) + (tokens - f16) * row(codecs.k, codecs.v) + tokens * metadata;
+  return f16 * row(RowCodecs{}) + (tokens - f16) * row(codecs) + tokens * metadata;
 }
 
 Result<std::vector<Setting>> method_settings(int32_t n, const RowGeometry& geometry,
@@ -212,6 +213,9 @@ Result<std::vector<Setting>> format_settings(const CacheOptions& base) {
     if (!valid) return Error{"--formats, setting '" + setting.name + "': " + valid.error()};
     settings.push_back(std::move(setting));
   }
+  Setting residual{"residual", base};
+  residual.options.format = "residual";
+  settings.push_back(std::move(residual));
   return settings;
 }
 
