@@ -115,6 +115,10 @@ struct KvKernels {
   /// one behind the other. Error of each below (dim + 1) 2^-24 times the sum of |terms|.
   void (*dot_rows)(const float* a, int32_t n_a, const float* b, int32_t n_b, int32_t dim,
                    float* out);
+
+  /// Walsh-Hadamard transform in place of each power-of-two part of [0, head_dim), largest first,
+  /// scaled to keep lengths. All tables give the same bits.
+  void (*turn_row)(float* row, int32_t head_dim);
 };
 
 /// Tables this CPU can run, slowest first; [0] is the reference. Tests iterate over this.

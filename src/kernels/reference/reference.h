@@ -19,6 +19,7 @@ void unpack_rows(const PackedRows& args, float* out);
 void attend_coded(const PageArgs& args, const CodedPage& page, CodedQueries& queries,
                   int32_t first_row, const SoftmaxState& state);
 void dot_rows(const float* a, int32_t n_a, const float* b, int32_t n_b, int32_t dim, float* out);
+void turn_row(float* row, int32_t head_dim);
 
 /// The table named "reference".
 const KvKernels& table();
