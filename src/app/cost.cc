@@ -35,8 +35,9 @@ int64_t tiered_bytes(const LayerGeometry& layer, const RowCodecs& codecs,
   if (!codecs.demotes()) return row_bytes(layer, tokens);
   const int64_t older = std::max<int64_t>(0, tokens - options.params.sinks - options.recent);
   const int64_t demoted = older / codecs.unit() * codecs.unit();
-  const double per_token = demoted_token_bytes(
-      codecs, options.residual, {layer.n_kv_heads, layer.head_dim_k, layer.head_dim_v});
+  const double per_token =
+      demoted_token_bytes(codecs, options.residual, options.rank_percent,
+                          {layer.n_kv_heads, layer.head_dim_k, layer.head_dim_v});
   return row_bytes(layer, tokens - demoted) +
          static_cast<int64_t>(per_token * static_cast<double>(demoted));
 }

@@ -10,6 +10,7 @@
 
 #include "base/stopwatch.h"
 #include "cache/coded_tier.h"
+#include "cache/latent_tier.h"
 #include "cache/residual_tier.h"
 #include "cache/scratch.h"
 
@@ -95,7 +96,8 @@ bool Cache::positions_in_cache() const {
 
 std::string Cache::rope_reader() const {
   if (positions_in_cache()) return "--kv-positions cache";
-  return moves_rows() && formats_.residual() ? "--kv-format residual" : "";
+  const bool unrotates = formats_.uses(ColdStore::kResidual) || formats_.uses(ColdStore::kLatent);
+  return moves_rows() && unrotates ? "--kv-format " + config_.options.format : "";
 }
 
 void Cache::set_rope(int32_t layer, const RopeSpec& spec) {
@@ -103,10 +105,10 @@ void Cache::set_rope(int32_t layer, const RopeSpec& spec) {
   Layer& l = layers_.at(layer);
   l.knows_rope = true;
   if (positions_in_cache()) l.rotator = find_or_make(rotators_, spec);
-  if (!codecs_of(layer).residual) return;
+  if (codecs_of(layer).store == ColdStore::kCodes) return;
   l.rope = find_or_make(rope_tables_, spec);
   for (const auto& rows : l.streams) {
-    if (rows != nullptr) static_cast<ResidualTier*>(rows->cold())->set_rope(l.rope);
+    if (rows != nullptr) rows->cold()->set_rope(l.rope);
   }
 }
 
@@ -130,9 +132,16 @@ std::unique_ptr<ColdTier> Cache::make_cold(int32_t layer, PageArena& arena) cons
   const Layer& l = layers_.at(layer);
   const RowCodecs codecs = codecs_of(layer);
   if (!codecs.demotes()) return nullptr;
-  if (!codecs.residual) return std::make_unique<CodedTier>(l.geometry, codecs, arena);
-  auto tier =
-      std::make_unique<ResidualTier>(l.geometry, config_.options.residual, *kernels_, arena);
+  if (codecs.store == ColdStore::kCodes) {
+    return std::make_unique<CodedTier>(l.geometry, codecs, arena);
+  }
+  const CacheOptions& options = config_.options;
+  std::unique_ptr<ColdTier> tier;
+  if (codecs.store == ColdStore::kResidual) {
+    tier = std::make_unique<ResidualTier>(l.geometry, options.residual, *kernels_, arena);
+  } else {
+    tier = std::make_unique<LatentTier>(l.geometry, options.rank_percent, *kernels_, arena);
+  }
   tier->set_rope(l.rope);
   return tier;
 }

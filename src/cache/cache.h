@@ -167,7 +167,7 @@ class Cache {
     int32_t n_heads = 0;  // query heads, where they are known
     bool knows_rope = false;
     Rotator* rotator = nullptr;  // of rotators_; null unless --kv-positions cache
-    RopeTable* rope = nullptr;   // of rope_tables_; null unless the format is residual
+    RopeTable* rope = nullptr;   // of rope_tables_; null unless keys lie unrotated
     AttentionShape shape;        // of the last attend, for observed queries
     std::vector<std::unique_ptr<LayerCache>> streams;
     std::vector<Seen> seen;  // [n_streams], by arrival only

@@ -13,6 +13,7 @@
 #include "base/parallel.h"
 #include "cache/f16_tier.h"
 #include "cache/memory_cap.h"
+#include "cache/rope_table.h"
 #include "kernels/coded_page.h"
 
 namespace kvasir {
@@ -48,6 +49,11 @@ struct DemotedRows {
   std::span<const int32_t> sinks;
 };
 
+/// One row of all heads as f32, [K of all heads | V of all heads], keys without their rotation.
+/// @param rope  null: keys are not rotated
+void load_unrotated(const F16Tier& rows, int32_t row, int32_t position, const RopeTable* rope,
+                    float* x);
+
 class ColdTier {
  public:
   ColdTier() = default;
@@ -60,6 +66,10 @@ class ColdTier {
   virtual int32_t unit() const = 0;
   /// True if read_k gives keys that turn_row() has turned.
   virtual bool turned() const = 0;
+
+  /// How keys are rotated; null: not at all. Tiers that hold keys without their rotation read it.
+  /// Requires: no rows. The table outlives this.
+  virtual void set_rope(RopeTable* /*rope*/) {}
 
   /// Takes rows behind its own. False when memory is out; nothing is changed then.
   /// Requires: demoted.n is a multiple of unit().

@@ -41,7 +41,9 @@ std::vector<Setting> settings(bool others) {
       if (main != others) some.push_back({std::string(policy), std::string(format.name)});
     }
     const bool main = policy == "none" || policy == "conf";
-    if (main != others) some.push_back({std::string(policy), "residual"});
+    if (main == others) continue;
+    for (const char* together : {"residual", "latent"})
+      some.push_back({std::string(policy), together});
   }
   return some;
 }

@@ -151,7 +151,7 @@ std::vector<std::string> all_formats() {
   for (const RowFormat& format : row_formats()) {
     if (format.name != "f16") names.emplace_back(format.name);
   }
-  names.emplace_back("residual");
+  for (const char* together : {"residual", "latent"}) names.emplace_back(together);
   for (const char* pair :
        {"int8/int4", "int8/int8-channel", "kivi4/int8-channel", "f16/kivi4", "k5v4/f16"}) {
     names.emplace_back(pair);

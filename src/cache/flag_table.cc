@@ -155,6 +155,20 @@ Shown get_residual(const CacheOptions& options) {
   return text.empty() ? std::nullopt : Shown(text);
 }
 
+Result<void> set_rank(Text flag, Text value, CacheOptions& options) {
+  const auto number = parse<int32_t>(value);
+  if (!number || *number < 1 || *number > 100) {
+    return not_allowed(flag, value, "a whole number of percent, 1 to 100");
+  }
+  options.rank_percent = *number;
+  return {};
+}
+
+Shown get_rank(const CacheOptions& options) {
+  const bool usual = options.rank_percent == kDefaultRank;
+  return usual ? std::nullopt : Shown(std::to_string(options.rank_percent));
+}
+
 Result<void> set_budget_mb(Text flag, Text value, CacheOptions& options) {
   const auto number = parse<int32_t>(value);
   if (!number || *number < 1) {
@@ -308,7 +322,8 @@ constexpr auto kFlags = std::to_array<Flag>({
       "how tokens older than the recent window are stored (sink tokens stay f16); K/V apart as in "
       "int8/int4; the first or last N layers differ behind a comma: k5v4,first=2:int8",
       "f16",
-      "f16, int8, int8-channel, int4, nf4, kivi4, kivi2, k8v4, k5v4, k4v4, k4v2, k3v2, residual"},
+      "f16, int8, int8-channel, int4, nf4, kivi4, kivi2, k8v4, k5v4, k4v4, k4v2, k3v2, residual, "
+      "latent"},
      set_format,
      get_format},
     {{"--kv-residual", "KEY=VALUE,...",
@@ -320,6 +335,12 @@ constexpr auto kFlags = std::to_array<Flag>({
       "choose nearest, local, random or mean; metric full or halves"},
      set_residual,
      get_residual},
+    {{"--kv-rank", "P",
+      "latent: K and V as coordinates along the P % of axes that the first demoted rows vary along "
+      "most, as Palu's low rank",
+      "30", "1 to 100"},
+     set_rank,
+     get_rank},
     {{"--kv-recent", "N", "newest tokens that stay f16; as many more as a format encodes at once",
       "128", "0 or more; with a --kv-format other than f16 only"},
      set_recent,

@@ -1,5 +1,7 @@
 #include "cache/format_spec.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace kvasir {
@@ -7,14 +9,26 @@ namespace {
 
 using Text = std::string_view;
 
-constexpr Text kResidual = "residual";
+// Formats that hold K and V together.
+struct Together {
+  Text name;
+  ColdStore store;
+};
+constexpr std::array kTogether = {Together{"residual", ColdStore::kResidual},
+                                  Together{"latent", ColdStore::kLatent}};
+
+const Together* find_together(Text name) {
+  const auto* found = std::find_if(kTogether.begin(), kTogether.end(),
+                                   [name](const Together& one) { return one.name == name; });
+  return found == kTogether.end() ? nullptr : found;
+}
 
 Error bad_format(Text text, Text name) {
   std::string known;
   for (const RowFormat& format : row_formats()) {
     known.append(known.empty() ? "" : ", ").append(format.name);
   }
-  known.append(", ").append(kResidual);
+  for (const Together& one : kTogether) known.append(", ").append(one.name);
   std::string message = "--kv-format ";
   message.append(text)
       .append(": no format \"")
@@ -35,19 +49,21 @@ Text take_until(Text& rest, char separator) {
 
 // FORMAT or FORMAT/FORMAT.
 Result<RowCodecs> parse_codecs(Text whole, Text text) {
-  if (text == kResidual) return RowCodecs{nullptr, nullptr, true};
+  if (const Together* one = find_together(text)) return RowCodecs{nullptr, nullptr, one->store};
   Text rest = text;
   const Text k_name = take_until(rest, '/');
   const Text v_name = text.find('/') == Text::npos ? k_name : rest;
   const RowFormat* k = find_format(k_name);
-  if (k_name == kResidual || v_name == kResidual) {
-    return Error{"--kv-format " + std::string(whole) +
-                 ": residual holds K and V together; write residual alone"};
+  for (const Text name : {k_name, v_name}) {
+    if (find_together(name) == nullptr) continue;
+    std::string message = "--kv-format ";
+    message.append(whole).append(": ").append(name);
+    return Error{message.append(" holds K and V together; write it alone")};
   }
   if (k == nullptr) return bad_format(whole, k_name);
   const RowFormat* v = find_format(v_name);
   if (v == nullptr) return bad_format(whole, v_name);
-  return RowCodecs{k->k, v->v, false};
+  return RowCodecs{k->k, v->v};
 }
 
 Result<void> parse_layers(Text whole, Text part, FormatSpec& spec) {
@@ -78,8 +94,14 @@ RowCodecs FormatSpec::of_layer(int32_t index, int32_t n_layers) const {
 }
 
 double demoted_token_bytes(const RowCodecs& codecs, const ResidualParams& residual,
-                           const LayerGeometry& geometry) {
-  if (codecs.residual) return ResidualCodec(residual, geometry).bytes_per_token();
+                           int32_t rank_percent, const LayerGeometry& geometry) {
+  if (codecs.store == ColdStore::kResidual) {
+    return ResidualCodec(residual, geometry).bytes_per_token();
+  }
+  if (codecs.store == ColdStore::kLatent) {
+    return 2.0 *
+           (rank_of(geometry.width_k(), rank_percent) + rank_of(geometry.width_v(), rank_percent));
+  }
   return geometry.n_kv_heads * (bytes_per_row(codecs.k, geometry.head_dim_k) +
                                 bytes_per_row(codecs.v, geometry.head_dim_v));
 }

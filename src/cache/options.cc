@@ -155,14 +155,18 @@ Result<void> validate(const CacheOptions& options) {
     return Error{"--kv-recent " + std::to_string(options.recent) +
                  ": every token is f16 (--kv-format f16); choose the format of older ones"};
   }
-  if (options.residual != ResidualParams{} && !format.value().residual()) {
-    return Error{"--kv-residual " + residual_text(options.residual) + ": no layer has --kv-format " +
-                 "residual, found " + options.format};
+  if (options.rank_percent != kDefaultRank && !format.value().uses(ColdStore::kLatent)) {
+    return Error{"--kv-rank " + std::to_string(options.rank_percent) +
+                 ": no layer has --kv-format latent, found " + options.format};
   }
-  if (options.budget_mb > 0 && format.value().residual()) {
-    return Error{"--kv-budget-mb " + std::to_string(options.budget_mb) +
-                 ": not with --kv-format residual, whose references outlive their tokens; use "
-                 "--kv-budget"};
+  const bool residual = format.value().uses(ColdStore::kResidual);
+  if (options.residual != ResidualParams{} && !residual) {
+    return Error{"--kv-residual " + residual_text(options.residual) +
+                 ": no layer has --kv-format " + "residual, found " + options.format};
+  }
+  if (options.budget_mb > 0 && (residual || format.value().uses(ColdStore::kLatent))) {
+    return Error{"--kv-budget-mb " + std::to_string(options.budget_mb) + ": not with --kv-format " +
+                 options.format + ", where tokens share what outlives them; use --kv-budget"};
   }
   if (!policy.value().evicts()) {
     if (options.budget_mb > 0) {

@@ -23,6 +23,9 @@ enum class PositionMode { kOriginal, kCache };  ///< --kv-positions original | c
 /// Tokens that stay f16 where older ones do not: CONF-KV's W (arXiv 2605.24786, table 5).
 inline constexpr int32_t kDefaultRecent = 128;
 
+/// Axes that --kv-format latent keeps, percent of the channels: about a third of the bytes.
+inline constexpr int32_t kDefaultRank = 30;
+
 struct CacheOptions {
   std::string policy = "none";  ///< --kv-policy
   PolicyParams params;          ///< what the policy reads
@@ -32,6 +35,7 @@ struct CacheOptions {
   std::string format = "f16";             ///< --kv-format: of tokens older than the recent window
   int32_t recent = kDefaultRecent;        ///< --kv-recent: newest tokens that stay f16
   ResidualParams residual;                ///< --kv-residual: of --kv-format residual
+  int32_t rank_percent = kDefaultRank;    ///< --kv-rank: of --kv-format latent
   int32_t budget_mb = 0;                  ///< --kv-budget-mb: cap of all caches, MiB; 0: none
   std::string trace_path;                 ///< --kv-trace FILE; empty: none
   bool stats = false;                     ///< --kv-stats: statistics at exit

@@ -74,29 +74,15 @@ bool ResidualTier::reserve(const DemotedRows& demoted) {
   return true;
 }
 
-void ResidualTier::load_row(const DemotedRows& demoted, int32_t row, int32_t position,
-                            float* x) const {
-  const LayerGeometry& g = codec_.geometry();
-  uint16_t half[kMaxHeadDim];
-  float* to = x;
-  for (const bool is_k : {true, false}) {
-    const int32_t head_dim = is_k ? g.head_dim_k : g.head_dim_v;
-    for (int32_t h = 0; h < g.n_kv_heads; ++h, to += head_dim) {
-      demoted.rows.read_head(row, h, is_k, half);
-      std::transform(half, half + head_dim, to, half_to_float);
-      if (is_k && rope_ != nullptr) rope_->rotate_back(position, to);
-    }
-  }
-}
-
 void ResidualTier::load_rows(const DemotedRows& demoted, const Chunk& chunk, ParallelFor& parallel,
                              EncodeScratch& scratch) const {
   make_room(scratch.x, z(chunk.n) * z(codec_.width()));
   parallel.run((chunk.n + kItemRows - 1) / kItemRows, [&](int64_t item, int32_t) {
     const auto first = static_cast<int32_t>(item) * kItemRows;
     for (int32_t r = first; r < std::min(first + kItemRows, chunk.n); ++r) {
-      load_row(demoted, demoted.first + chunk.first + r, demoted.positions[z(chunk.first + r)],
-               scratch.x.data() + ptrdiff_t{r} * codec_.width());
+      load_unrotated(demoted.rows, demoted.first + chunk.first + r,
+                     demoted.positions[z(chunk.first + r)], rope_,
+                     scratch.x.data() + ptrdiff_t{r} * codec_.width());
     }
   });
 }
@@ -104,7 +90,8 @@ void ResidualTier::load_rows(const DemotedRows& demoted, const Chunk& chunk, Par
 void ResidualTier::add_sinks(const DemotedRows& demoted, EncodeScratch& scratch) {
   make_room(scratch.x, z(codec_.width()));
   for (size_t i = 0; i < demoted.sinks.size(); ++i) {
-    load_row(demoted, static_cast<int32_t>(i), demoted.sinks[i], scratch.x.data());
+    load_unrotated(demoted.rows, static_cast<int32_t>(i), demoted.sinks[i], rope_,
+                   scratch.x.data());
     codec_.encode_reference(scratch.x.data(), refs_.at(refs_.add()));
   }
 }

@@ -25,14 +25,13 @@ namespace kvasir {
 class ResidualTier final : public ColdTier {
  public:
   /// Tokens of a block: the paper's R. The f16 tier holds the newest W .. W + 127.
-  static constexpr int32_t kBlockRows = kResidualBlock;
+  static constexpr int32_t kBlockRows = kTogetherBlock;
 
   ResidualTier(const LayerGeometry& geometry, const ResidualParams& params,
                const KvKernels& kernels, PageArena& arena);
   ~ResidualTier() override;
 
-  /// How keys are rotated; null: not at all. Requires: no rows. The table outlives this.
-  void set_rope(RopeTable* rope) { rope_ = rope; }
+  void set_rope(RopeTable* rope) override { rope_ = rope; }
 
   int32_t n_rows() const override { return n_rows_; }
   int32_t unit() const override { return kBlockRows; }
@@ -90,7 +89,6 @@ class ResidualTier final : public ColdTier {
   void push_place(bool is_reference, int32_t reference);
   void load_rows(const DemotedRows& demoted, const Chunk& chunk, ParallelFor& parallel,
                  EncodeScratch& scratch) const;
-  void load_row(const DemotedRows& demoted, int32_t row, int32_t position, float* x) const;
   void add_sinks(const DemotedRows& demoted, EncodeScratch& scratch);
   void add_references(const Chunk& chunk, EncodeScratch& scratch);
   void choose(const Chunk& chunk, ParallelFor& parallel, EncodeScratch& scratch);

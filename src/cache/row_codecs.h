@@ -1,5 +1,5 @@
-// How a layer's demoted rows are stored: the two codecs of rows that stand for themselves, or the
-// residual tier.
+// How a layer's demoted rows are stored: by two codecs, each row for itself, or by a tier that
+// holds K and V together.
 #pragma once
 
 #include <algorithm>
@@ -11,19 +11,26 @@ namespace kvasir {
 
 /// Rows that leave the f16 tier at once: each time the rest of that tier moves up.
 inline constexpr int32_t kFewestDemoted = 32;
-/// The same of the residual tier: the paper's R, so that f16 rows are W .. W + R - 1 or more.
-inline constexpr int32_t kResidualBlock = 128;
+/// The same of tiers that hold K and V together: DeltaKV's R.
+inline constexpr int32_t kTogetherBlock = 128;
 
-/// The codecs of a layer's demoted rows; null: f16 (both null and not residual: nothing is demoted).
+/// Which tier takes demoted rows.
+enum class ColdStore {
+  kCodes,     ///< rows that stand for themselves, K and V apart (CodedTier)
+  kResidual,  ///< differences from similar rows (ResidualTier)
+  kLatent,    ///< coordinates along principal axes (LatentTier)
+};
+
+/// The codecs of a layer's demoted rows; null: f16 (both null in kCodes: nothing is demoted).
 struct RowCodecs {
   const RowCodec* k = nullptr;
   const RowCodec* v = nullptr;
-  bool residual = false;  ///< K and V together, as differences; k and v are null
+  ColdStore store = ColdStore::kCodes;  ///< any other: k and v are null
 
-  bool demotes() const { return residual || k != nullptr || v != nullptr; }
+  bool demotes() const { return store != ColdStore::kCodes || k != nullptr || v != nullptr; }
   /// Rows that are taken at once: a multiple of both block sizes.
   int32_t unit() const {
-    int32_t rows = residual ? kResidualBlock : kFewestDemoted;
+    int32_t rows = store == ColdStore::kCodes ? kFewestDemoted : kTogetherBlock;
     if (k != nullptr) rows = std::max(rows, k->block_rows());
     if (v != nullptr) rows = std::max(rows, v->block_rows());
     return rows;

@@ -113,7 +113,7 @@ class MethodList {
       if (is_f16(format)) continue;
       add(std::string(format.name), with("window", format.name));
     }
-    add("residual", with("window", "residual"));
+    for (const char* together : {"residual", "latent"}) add(together, with("window", together));
     add_papers();
     if (!error_.empty()) return Error{error_};
     return std::move(settings_);
@@ -185,7 +185,7 @@ Result<double> layer_bytes(const CacheOptions& options, const RowGeometry& geome
   if (!format) return Error{format.error()};
   const RowCodecs codecs = format.value().inner;
   const auto row = [&](const RowCodecs& of) {
-    return demoted_token_bytes(of, options.residual,
+    return demoted_token_bytes(of, options.residual, options.rank_percent,
                                {geometry.n_kv_heads, geometry.head_dim_k, geometry.head_dim_v});
   };
   const int32_t n_state = policy.value().ranker == nullptr ? 0 : policy.value().ranker->n_state();
@@ -213,9 +213,11 @@ Result<std::vector<Setting>> format_settings(const CacheOptions& base) {
     if (!valid) return Error{"--formats, setting '" + setting.name + "': " + valid.error()};
     settings.push_back(std::move(setting));
   }
-  Setting residual{"residual", base};
-  residual.options.format = "residual";
-  settings.push_back(std::move(residual));
+  for (const char* together : {"residual", "latent"}) {
+    Setting setting{together, base};
+    setting.options.format = together;
+    settings.push_back(std::move(setting));
+  }
   return settings;
 }
 

@@ -63,10 +63,13 @@ TEST(Methods, EveryRegisteredNameHasItsRow) {
     EXPECT_EQ(find(settings, format.name)->options.policy, "window");
     EXPECT_EQ(find(settings, format.name)->options.format, format.name);
   }
-  ASSERT_NE(find(settings, "residual"), nullptr);
-  EXPECT_EQ(find(settings, "residual")->options.policy, "window");
-  EXPECT_EQ(settings.size(), ++expected);
-  EXPECT_GE(settings.size(), 28U);
+  for (const char* together : {"residual", "latent"}) {
+    ++expected;
+    ASSERT_NE(find(settings, together), nullptr) << together;
+    EXPECT_EQ(find(settings, together)->options.policy, "window");
+  }
+  EXPECT_EQ(settings.size(), expected);
+  EXPECT_GE(settings.size(), 29U);
 }
 
 TEST(Methods, AllTakeTheSameBytes) {
@@ -125,7 +128,7 @@ TEST(Methods, ASmallBudgetIsEnoughWhereEveryPolicyHasRoom) {
 TEST(Formats, EachIsThereWithEveryTokenKept) {
   auto settings = format_settings({});
   ASSERT_TRUE(settings) << settings.error();
-  EXPECT_EQ(settings.value().size(), row_formats().size()) << "all but f16, and residual";
+  EXPECT_EQ(settings.value().size(), row_formats().size() + 1) << "all but f16, and two tiers";
   for (const Setting& setting : settings.value()) {
     EXPECT_EQ(setting.options.policy, "none");
     EXPECT_EQ(setting.options.format, setting.name);
