@@ -573,6 +573,54 @@ TEST(Selection, CountsItsBytesAndAllocatesNothingInSteadyState) {
   }
 }
 
+// Two layers of as many tokens, but other ones: the second is not read where the first was.
+TEST(ReadPlan, LooksForTokensInEachLayer) {
+  const LayerGeometry geometry{1, 16, 16};
+  const Sequence text = Sequence::random(geometry, 100, 1);
+  std::vector<int32_t> tokens(100);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  PageArena arena;
+  std::vector<std::unique_ptr<LayerCache>> layers;
+  for (const int32_t dropped : {10, 50}) {
+    LayerCache& rows = *layers.emplace_back(std::make_unique<LayerCache>(
+        Placement::kByArrival, geometry, RowCodecs{}, best_kernels(), arena));
+    ASSERT_TRUE(rows.append_k({tokens, tokens}, {text.k_row(0), 16, 100}));
+    ASSERT_TRUE(rows.append_v({tokens, tokens}, {text.v_row(0), 16, 100}));
+    std::vector<int32_t> rest(tokens.begin() + dropped + 1, tokens.end());
+    rows.keep(dropped, rest);
+  }
+  ReadSet set;
+  set.version = 1;
+  set.first = 4;
+  set.last = 90;
+  set.positions = {5, 20, 21, 22, 23, 60};
+  ReadPlan plan;
+  for (const auto& layer : layers) {
+    plan.build(*layer, set, false);
+    EXPECT_EQ(plan.n_read(), 4 + 6 + 10);
+    std::set<int32_t> cells;
+    for (const int32_t cell : plan.cells()) {
+      if (cell != kNoCell) cells.insert(cell);
+    }
+    EXPECT_EQ(cells, (std::set<int32_t>{0,  1,  2,  3,  5,  20, 21, 22, 23, 60,
+                                        90, 91, 92, 93, 94, 95, 96, 97, 98, 99}));
+    // Each place holds the row of the token whose cell it is.
+    PageScratch scratch;
+    for (int32_t p = 0; p < plan.n_pages(); ++p) {
+      const PageRef page = plan.page(p);
+      const PageRows rows = read_rows(*layer, page, 0, best_kernels(), scratch);
+      for (int32_t i = 0; i < page.n; ++i) {
+        const int32_t cell = plan.cells()[z(p) * kPageSlots + z(i)];
+        if (cell == kNoCell) continue;
+        for (int32_t d = 0; d < 16; ++d) {
+          EXPECT_EQ(half_to_float(rows.k[F16Page::k_index(16, i, d)]), text.k_row(cell)[d]);
+          EXPECT_EQ(half_to_float(rows.v[i * 16 + d]), text.v_row(cell)[d]);
+        }
+      }
+    }
+  }
+}
+
 TEST(Selection, RefusesLayersThatAreNotThere) {
   SerialFor serial;
   CacheConfig config;
