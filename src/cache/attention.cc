@@ -39,7 +39,7 @@ Plan make_plan(const AttendArgs& args, std::span<const StreamRows> streams) {
   plan.n_rows = plan.block * plan.q_per_kv;
   plan.n_units = int64_t{args.n_streams} * plan.n_kv_heads * plan.n_blocks;
   int32_t n_pages = 0;
-  for (const StreamRows& s : streams) n_pages = std::max(n_pages, s.order.n_pages());
+  for (const StreamRows& s : streams) n_pages = std::max(n_pages, s.n_pages());
   plan.n_places = n_pages * kPageSlots;
   const int64_t wanted = (kTargetItems + plan.n_units - 1) / plan.n_units;
   plan.n_splits =
@@ -121,7 +121,7 @@ void run_item(const Call& call, int64_t item, int32_t worker_index) {
   reset(state, call.plan.n_rows);
   fill_queries(call, unit, worker);
   ready_queries(call, unit, worker);
-  const int32_t n_pages = call.streams[z(unit.stream)].order.n_pages();
+  const int32_t n_pages = call.streams[z(unit.stream)].n_pages();
   const int32_t per_split = (n_pages + call.plan.n_splits - 1) / call.plan.n_splits;
   attend_pages(call, unit, std::min(n_pages, split * per_split),
                std::min(n_pages, (split + 1) * per_split), worker, state);
@@ -252,12 +252,13 @@ void attend_streams(const AttendArgs& args, std::span<const StreamRows> streams,
     make_room(workspace.partials, n);
   }
   if (workspace.runs.size() < streams.size()) workspace.runs.resize(streams.size());
-  bool any_mass = false;
+  bool any_scores = false;
   for (size_t s = 0; s < streams.size(); ++s) {
     find_runs(args, streams[s], static_cast<int32_t>(s), workspace.runs[s]);
-    any_mass = any_mass || streams[s].mass != nullptr;
+    any_scores = any_scores || streams[s].mass != nullptr || streams[s].keep_scores;
   }
-  if (any_mass) {
+  workspace.n_places = plan.n_places;
+  if (any_scores) {
     assert(args.n_queries == 1);
     const size_t rows = streams.size() * z(args.n_heads);
     make_room(workspace.scores, rows * z(plan.n_places));

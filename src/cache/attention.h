@@ -15,6 +15,7 @@
 #include "cache/mask_view.h"
 #include "cache/options.h"
 #include "cache/page_rows.h"
+#include "cache/read_plan.h"
 #include "cache/rope.h"
 #include "kernels/kernels.h"
 #include "policy/policy.h"
@@ -68,8 +69,16 @@ struct StreamRows {
   const LayerCache* rows = nullptr;
   const MaskView* mask = nullptr;  ///< in the order of places
   ReadOrder order;
-  StepMass* mass = nullptr;    ///< filled where not null; needs n_queries == 1
-  Rotator* rotator = nullptr;  ///< not null: positions are slots
+  const ReadPlan* plan = nullptr;  ///< what is read where not all is; the mask is in its order
+  StepMass* mass = nullptr;        ///< filled where not null; needs n_queries == 1
+  bool keep_scores = false;        ///< leave them in the workspace; needs n_queries == 1
+  Rotator* rotator = nullptr;      ///< not null: positions are slots; needs plan == nullptr
+
+  int32_t n_pages() const { return plan != nullptr ? plan->n_pages() : order.n_pages(); }
+  PageRef page(int32_t page) const {
+    if (plan != nullptr) return plan->page(page);
+    return {order.first_in_tier(page), order.slots_in(page), order.is_cold(page)};
+  }
 };
 
 /// A run of places that read the query with the same rotation.
@@ -100,6 +109,7 @@ class AttentionWorkspace {
   std::vector<Worker> workers;
   std::vector<float> partials;             // [n_units, n_splits, n_rows, head_dim_v + 2]
   std::vector<float> scores;               // [n_streams, n_heads, n_places]
+  int32_t n_places = 0;                    // of the last call
   std::vector<float> final_m, final_s;     // [n_streams, n_heads]
   std::vector<std::vector<TurnRun>> runs;  // [n_streams]
   std::vector<StreamRows> streams;         // [n_streams]

@@ -59,33 +59,41 @@ void set_rows(const Call& call, const RowRange& range, int32_t begin, bool cold,
   a.scores = with_scores ? worker.scores.data() + begin : nullptr;
 }
 
-// One page whose rows all read the query as it is.
-void attend_plain_page(const Call& call, const Unit& unit, int32_t page, const PageRows& rows,
-                       const RowRange& range, AttentionWorkspace::Worker& worker,
-                       const SoftmaxState& state, bool with_scores) {
-  const StreamRows& stream = call.streams[z(unit.stream)];
+// K of the page behind `page`, if it is one of the f16 tier that is read in place; else null.
+const uint16_t* next_key(const StreamRows& stream, int32_t page, int32_t head) {
+  if (page + 1 >= stream.n_pages()) return nullptr;
+  const PageRef next = stream.page(page + 1);
   const F16Tier& f16 = stream.rows->rows();
+  if (next.cold || next.rows != nullptr || !f16.has_page(next.first / kPageSlots)) return nullptr;
+  return f16.k(next.first / kPageSlots, head) +
+         ptrdiff_t{next.first % kPageSlots} * f16.geometry().head_dim_k;
+}
+
+// One page whose rows all read the query as it is.
+void attend_plain_page(const Call& call, const Unit& unit, int32_t page, const PageRef& ref,
+                       const PageRows& rows, const RowRange& range,
+                       AttentionWorkspace::Worker& worker, const SoftmaxState& state,
+                       bool with_scores) {
+  const StreamRows& stream = call.streams[z(unit.stream)];
   PageArgs a = page_args(call, rows);
-  a.n_slots = stream.order.slots_in(page);
-  const bool next_is_f16 = page + 1 < stream.order.f16_pages() && f16.has_page(page + 1);
-  a.next_k = next_is_f16 ? f16.k(page + 1, unit.head) : nullptr;
+  a.n_slots = ref.n;
+  a.next_k = next_key(stream, page, unit.head);
   for (int32_t begin = range.begin; begin < range.end; begin += kMaxRows) {
-    set_rows(call, range, begin, stream.order.is_cold(page), with_scores, worker, a);
+    set_rows(call, range, begin, ref.cold, with_scores, worker, a);
     const auto attend = call.bf16 ? call.kernels.attend_page_bf16 : call.kernels.attend_page;
     attend(a, state_at(state, begin));
   }
 }
 
 // The same from codes. False if they must be decoded: the page has rows of many blocks.
-bool attend_coded_page(const Call& call, const Unit& unit, int32_t page, const RowRange& range,
-                       AttentionWorkspace::Worker& worker, const SoftmaxState& state,
-                       bool with_scores) {
+bool attend_coded_page(const Call& call, const Unit& unit, const PageRef& ref,
+                       const RowRange& range, AttentionWorkspace::Worker& worker,
+                       const SoftmaxState& state, bool with_scores) {
   const StreamRows& stream = call.streams[z(unit.stream)];
   PageArgs a = page_args(call, {});
-  a.n_slots = stream.order.slots_in(page);
+  a.n_slots = ref.n;
   CodedPage coded;
-  if (!stream.rows->cold()->find_page(unit.head, stream.order.first_in_tier(page), a.n_slots,
-                                      coded)) {
+  if (!stream.rows->cold()->find_page(unit.head, ref.first, a.n_slots, coded)) {
     return false;
   }
   for (int32_t begin = range.begin; begin < range.end; begin += kMaxRows) {
@@ -112,20 +120,21 @@ void attend_one_page(const Call& call, const Unit& unit, int32_t page,
                      bool with_scores) {
   const StreamRows& stream = call.streams[z(unit.stream)];
   const RowRange range = visible_rows(call, unit, page, worker);
+  const PageRef ref = stream.page(page);
   PageRows rows;
   if (range.begin < range.end) {
-    if (worker.coded.memory != nullptr && stream.order.is_cold(page) &&
-        attend_coded_page(call, unit, page, range, worker, state, with_scores)) {
+    if (worker.coded.memory != nullptr && ref.cold && ref.rows == nullptr &&
+        attend_coded_page(call, unit, ref, range, worker, state, with_scores)) {
       return;
     }
-    rows = read_page(*stream.rows, stream.order, page, unit.head, call.kernels, worker.page);
+    rows = read_rows(*stream.rows, ref, unit.head, call.kernels, worker.page);
   }
   if (rows.k == nullptr) {
     for (int32_t r = 0; with_scores && r < call.plan.n_rows; ++r) {
-      std::fill_n(worker.scores[z(r)], stream.order.slots_in(page), kMinusInf);
+      std::fill_n(worker.scores[z(r)], ref.n, kMinusInf);
     }
   } else if (call.workspace.runs[z(unit.stream)].empty()) {
-    attend_plain_page(call, unit, page, rows, range, worker, state, with_scores);
+    attend_plain_page(call, unit, page, ref, rows, range, worker, state, with_scores);
   } else {
     attend_turned_page(call, unit, page, rows, range, worker, state, with_scores);
   }
@@ -151,7 +160,8 @@ void ready_queries(const Call& call, const Unit& unit, AttentionWorkspace::Worke
 
 void attend_pages(const Call& call, const Unit& unit, int32_t first_page, int32_t last_page,
                   AttentionWorkspace::Worker& worker, const SoftmaxState& state) {
-  const bool with_scores = call.streams[z(unit.stream)].mass != nullptr;
+  const StreamRows& stream = call.streams[z(unit.stream)];
+  const bool with_scores = stream.mass != nullptr || stream.keep_scores;
   for (int32_t page = first_page; page < last_page; ++page) {
     if (with_scores) point_scores(call, unit, page, worker);
     attend_one_page(call, unit, page, worker, state, with_scores);

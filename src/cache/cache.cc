@@ -61,8 +61,16 @@ Result<std::unique_ptr<Cache>> Cache::create(const CacheConfig& config, const Kv
     return Error{"--kv-math bf16 needs a CPU with AVX512_BF16; these are kernels of " +
                  std::string(kernels.name) + ": use --kv-math f32"};
   }
-  return std::unique_ptr<Cache>(
+  auto selector = make_selector(config.options.select, config.options.select_params);
+  if (!selector) return Error{selector.error()};
+  std::unique_ptr<Cache> cache(
       new Cache(config, std::move(policy.value()), formats.value(), kernels));
+  if (selector.value()->selects() && !config.dense) {
+    cache->selection_ = std::make_unique<Selection>(
+        std::move(selector.value()), config.n_streams,
+        Selection::Always{cache->policy_.sinks, config.options.recent}, kernels);
+  }
+  return cache;
 }
 
 Result<void> Cache::set_geometry(int32_t layer, const LayerGeometry& geometry) {
@@ -121,11 +129,15 @@ const LayerCache* Cache::find(int32_t layer, int32_t stream) const {
   return it == layers_.end() ? nullptr : it->second.streams[z(stream)].get();
 }
 
+// Layers count by place among those of this cache.
+int32_t Cache::index_of(int32_t layer) const {
+  return static_cast<int32_t>(std::distance(layers_.begin(), layers_.find(layer)));
+}
+
 // Of demoted rows.
 RowCodecs Cache::codecs_of(int32_t layer) const {
   if (!moves_rows()) return {};
-  const auto index = static_cast<int32_t>(std::distance(layers_.begin(), layers_.find(layer)));
-  return formats_.of_layer(index, static_cast<int32_t>(layers_.size()));
+  return formats_.of_layer(index_of(layer), static_cast<int32_t>(layers_.size()));
 }
 
 std::unique_ptr<ColdTier> Cache::make_cold(int32_t layer, PageArena& arena) const {
@@ -204,65 +216,89 @@ Result<void> Cache::check_visible(int32_t stream, const LayerCache& layer, int64
                "--no-kv-unified"};
 }
 
+// What one stream of a call reads, and who sees it.
+Result<void> Cache::view_stream(const AttendArgs& args, int32_t i, Layer& layer,
+                                ParallelFor& parallel, StreamRows& view) {
+  const int32_t stream = args.first_stream + i;
+  if (lost_[z(stream)]) {
+    return Error{"stream " + std::to_string(stream) +
+                 " was restored or copied, which --kv-budget-mb does not allow: pass --cache-ram "
+                 "0 --ctx-checkpoints 0"};
+  }
+  LayerCache& rows = layer_cache(args.layer, stream);
+  const CellMask mask{args.mask == nullptr ? nullptr : args.mask + i * args.mask_stream,
+                      args.mask_query, args.n_queries, args.n_cells};
+  view.rows = &rows;
+  if (rows.placement() == Placement::kByCell) {
+    cell_masks_[z(stream)].set_identity(mask, args.epoch);
+    view.mask = &cell_masks_[z(stream)];
+    view.order.n_slots = std::min(rows.n_slots(), args.n_cells);
+    return {};
+  }
+  if (mask.data != nullptr) {
+    rows.drop_hidden(mask.data + (mask.n_queries - 1) * mask.stride, mask.n_cells);
+  }
+  if (args.layer == layers_.begin()->first) {
+    Result<void> all = check_visible(stream, rows, layer.seen[z(stream)].evicted, mask);
+    if (!all) return all;
+  }
+  view.order = rows.read_order();
+  bool narrowed = false;
+  if (selection_ != nullptr) {
+    const Stopwatch chosen(times_.selection);
+    narrowed = selection_->narrow(args, i, mask, rows, parallel, view);
+  }
+  if (narrowed) {
+    // The mask is of what is read.
+  } else if (!view.order.is_identity()) {
+    make_room(places_, z(view.order.n_places()));
+    const auto places = std::span(places_).first(z(view.order.n_places()));
+    view.order.to_places(rows.cells(), kNoCell, places);
+    slot_masks_[z(stream)].set_gathered(mask, places, args.epoch);
+    view.mask = &slot_masks_[z(stream)];
+  } else if (rows.is_identity() && mask.data != nullptr) {
+    CellMask live = mask;
+    live.n_cells = std::min(mask.n_cells, rows.n_slots());
+    cell_masks_[z(stream)].set_identity(live, args.epoch);
+    view.mask = &cell_masks_[z(stream)];
+  } else {
+    slot_masks_[z(stream)].set_gathered(mask, rows.cells(), args.epoch);
+    view.mask = &slot_masks_[z(stream)];
+  }
+  Seen& seen = layer.seen[z(stream)];
+  seen.chunk = args.n_queries > 1;
+  seen.prompt = seen.prompt || seen.chunk;
+  seen.mass.valid = false;
+  seen.mass.heads = needs_.heads;
+  if (needs_.step_mass && args.n_queries == 1) view.mass = &seen.mass;
+  view.rotator = layer.rotator;
+  if (view.rotator != nullptr && args.max_bias > 0) {
+    return Error{"--kv-positions cache is not available for a model with ALiBi: use original"};
+  }
+  note_queries(layer, rows, i, args);
+  return {};
+}
+
 Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
   const Stopwatch watch(times_.attention);
   Layer& layer = layers_.at(args.layer);
   workspace_.streams.clear();
+  if (selection_ != nullptr) {
+    auto begun = selection_->begin(args, layer.geometry, index_of(args.layer),
+                                   static_cast<int32_t>(layers_.size()));
+    if (!begun) return begun;
+  }
   for (int32_t i = 0; i < args.n_streams; ++i) {
-    const int32_t stream = args.first_stream + i;
-    if (lost_[z(stream)]) {
-      return Error{"stream " + std::to_string(stream) +
-                   " was restored or copied, which --kv-budget-mb does not allow: pass --cache-ram "
-                   "0 --ctx-checkpoints 0"};
-    }
-    LayerCache& rows = layer_cache(args.layer, stream);
-    const CellMask mask{args.mask == nullptr ? nullptr : args.mask + i * args.mask_stream,
-                        args.mask_query, args.n_queries, args.n_cells};
     StreamRows view;
-    view.rows = &rows;
-    if (rows.placement() == Placement::kByCell) {
-      cell_masks_[z(stream)].set_identity(mask, args.epoch);
-      view.mask = &cell_masks_[z(stream)];
-      view.order.n_slots = std::min(rows.n_slots(), args.n_cells);
-    } else {
-      if (mask.data != nullptr) {
-        rows.drop_hidden(mask.data + (mask.n_queries - 1) * mask.stride, mask.n_cells);
-      }
-      if (args.layer == layers_.begin()->first) {
-        Result<void> all = check_visible(stream, rows, layer.seen[z(stream)].evicted, mask);
-        if (!all) return all;
-      }
-      view.order = rows.read_order();
-      if (!view.order.is_identity()) {
-        make_room(places_, z(view.order.n_places()));
-        const auto places = std::span(places_).first(z(view.order.n_places()));
-        view.order.to_places(rows.cells(), INT32_MAX, places);
-        slot_masks_[z(stream)].set_gathered(mask, places, args.epoch);
-        view.mask = &slot_masks_[z(stream)];
-      } else if (rows.is_identity() && mask.data != nullptr) {
-        CellMask live = mask;
-        live.n_cells = std::min(mask.n_cells, rows.n_slots());
-        cell_masks_[z(stream)].set_identity(live, args.epoch);
-        view.mask = &cell_masks_[z(stream)];
-      } else {
-        slot_masks_[z(stream)].set_gathered(mask, rows.cells(), args.epoch);
-        view.mask = &slot_masks_[z(stream)];
-      }
-      Seen& seen = layer.seen[z(stream)];
-      seen.chunk = args.n_queries > 1;
-      seen.prompt = seen.prompt || seen.chunk;
-      seen.mass.valid = false;
-      seen.mass.heads = needs_.heads;
-      if (needs_.step_mass && args.n_queries == 1) view.mass = &seen.mass;
-      view.rotator = layer.rotator;
-      if (view.rotator != nullptr && args.max_bias > 0) {
-        return Error{"--kv-positions cache is not available for a model with ALiBi: use original"};
-      }
-      note_queries(layer, rows, i, args);
-    }
+    Result<void> viewed = view_stream(args, i, layer, parallel, view);
+    if (!viewed) return viewed;
     workspace_.streams.push_back(view);
   }
   attend_streams(args, workspace_.streams, *kernels_, parallel, workspace_, config_.options.math);
+  if (selection_ != nullptr) {
+    const Stopwatch chosen(times_.selection);
+    selection_->finish(args, workspace_.streams, workspace_, parallel);
+  }
   if (needs_.column_sums && args.n_queries > 1) {
     for (int32_t i = 0; i < args.n_streams; ++i) {
       const MassQueries queries{
@@ -279,6 +315,7 @@ void Cache::clear_stream(int32_t stream) {
     layer.streams[z(stream)].reset();
     layer.seen[z(stream)] = {};
   }
+  if (selection_ != nullptr) selection_->forget(stream);
   n_steps_[z(stream)] = 0;
   allowances_[z(stream)] = INT32_MAX;
   cut_rows_[z(stream)] = 0;
@@ -362,7 +399,7 @@ int64_t Cache::workspace_bytes() const {
   size_t bytes =
       workspace_.bytes() + scores_.capacity() * sizeof(float) +
       (order_.capacity() + survivors_.capacity() + places_.capacity()) * sizeof(int32_t) +
-      encode_.bytes();
+      encode_.bytes() + (selection_ == nullptr ? 0 : selection_->bytes());
   for (const MaskView& mask : cell_masks_) bytes += mask.bytes();
   for (const MaskView& mask : slot_masks_) bytes += mask.bytes();
   return static_cast<int64_t>(bytes);

@@ -24,6 +24,7 @@
 #include "cache/options.h"
 #include "cache/rope.h"
 #include "cache/rope_table.h"
+#include "cache/selection.h"
 #include "cache/step_record.h"
 #include "policy/policy.h"
 
@@ -49,6 +50,7 @@ struct CacheBytes {
 struct CacheTimes {
   int64_t append = 0;      ///< storing rows
   int64_t attention = 0;   ///< reading them
+  int64_t selection = 0;   ///< of attention: choosing which of them a step reads
   int64_t metadata = 0;    ///< folding attention mass into the ranker's state
   int64_t compaction = 0;  ///< ranking, dropping, moving what stays, demoting
   int64_t ranking = 0;     ///< of compaction: scores, and the choice of what leaves
@@ -57,7 +59,7 @@ struct CacheTimes {
 
 class Cache {
  public:
-  /// Fails where make_policy or parse_format fails.
+  /// Fails where make_policy, make_selector or parse_format fails.
   static Result<std::unique_ptr<Cache>> create(const CacheConfig& config, const KvKernels& kernels);
 
   const CacheConfig& config() const { return config_; }
@@ -147,6 +149,10 @@ class Cache {
   /// Live tokens of one stream, mean over the layers.
   double live_tokens(int32_t stream) const;
   int64_t evicted_rows(int32_t stream) const;
+  /// Rows that decode steps read so far, and that were live then, layers added up; 0 where every
+  /// step reads all.
+  int64_t rows_read() const { return selection_ == nullptr ? 0 : selection_->rows_read(); }
+  int64_t rows_live() const { return selection_ == nullptr ? 0 : selection_->rows_live(); }
   /// Positions of the live tokens of one layer of a stream, ascending; empty if it holds nothing.
   std::vector<int32_t> live_positions(int32_t stream, int32_t layer) const;
   /// The layers' numbers, ascending.
@@ -179,6 +185,8 @@ class Cache {
                       bool is_k);
   Result<void> check_visible(int32_t stream, const LayerCache& layer, int64_t evicted,
                              const CellMask& mask) const;
+  Result<void> view_stream(const AttendArgs& args, int32_t i, Layer& layer, ParallelFor& parallel,
+                           StreamRows& view);
   void note_arrival(LayerCache& rows, const RowsView& view, bool is_k);
   void note_queries(Layer& layer, LayerCache& rows, int32_t index, const AttendArgs& args);
   void sum_columns(Layer& layer, LayerCache& rows, const MassQueries& queries,
@@ -192,6 +200,7 @@ class Cache {
   bool keeps_mass() const { return needs_.step_mass || needs_.observed_queries > 0; }
   RowCodecs codecs_of(int32_t layer) const;
   std::unique_ptr<ColdTier> make_cold(int32_t layer, PageArena& arena) const;
+  int32_t index_of(int32_t layer) const;
   int32_t n_kept_queries() const;
   LayerShape shape_of(int32_t layer, const Layer& of) const;
   int64_t workspace_bytes() const;
@@ -216,6 +225,7 @@ class Cache {
   // made anew for the layer at hand.
   std::vector<MaskView> cell_masks_, slot_masks_;
   AttentionWorkspace workspace_;
+  std::unique_ptr<Selection> selection_;  // null: every step reads all
   int64_t peak_bytes_ = 0;
   CacheTimes times_;
   std::vector<float> scores_;       // scratch of evict

@@ -5,6 +5,7 @@
 #include "cache/flag_values.h"
 #include "cache/format_spec.h"
 #include "cache/presets.h"
+#include "select/full_layers.h"
 
 namespace kvasir {
 namespace {
@@ -115,14 +116,47 @@ Result<void> set_positions(Text flag, Text value, CacheOptions& options) {
   return {};
 }
 
-/// Accepts the one value that names what this version does.
-template <const char* kOnly>
-Result<void> accept_only(Text flag, Text value, CacheOptions&) {
-  if (value == kOnly) return {};
-  return Error{std::string(flag) + " " + std::string(value) + ": not in this version; allowed is " +
-               kOnly};
+Result<void> set_select(Text, Text value, CacheOptions& options) {
+  options.select = value;  // validate() asks the registry
+  return {};
 }
-constexpr char kDense[] = "dense";
+
+Result<void> set_keep(Text flag, Text value, CacheOptions& options) {
+  Keep keep;
+  if (!value.empty() && value.back() == '%') {
+    const auto percent = parse<double>(value.substr(0, value.size() - 1));
+    if (!percent || !(*percent > 0 && *percent <= 100)) {
+      return not_allowed(flag, value, "a share above 0% and at most 100%");
+    }
+    keep.percent = *percent;
+  } else {
+    const auto number = parse<int32_t>(value);
+    if (!number || *number < 1) {
+      return not_allowed(flag, value, "a whole number of tokens, 1 or more, or a share P%");
+    }
+    keep.tokens = *number;
+  }
+  options.select_params.keep = keep;
+  return {};
+}
+
+Result<void> set_full_layers(Text flag, Text value, CacheOptions& options) {
+  std::vector<int32_t> layers;
+  for (Text rest = value; value.back() != ',' && !rest.empty();) {
+    const size_t comma = rest.find(',');
+    const auto layer = parse<int32_t>(rest.substr(0, comma));
+    if (!layer || *layer < 0 || (!layers.empty() && *layer <= layers.back())) {
+      layers.clear();
+      break;
+    }
+    layers.push_back(*layer);
+    rest = comma == Text::npos ? Text() : rest.substr(comma + 1);
+  }
+  if (layers.empty())
+    return not_allowed(flag, value, "ascending numbers of layers with commas: 0,1,2,8,18");
+  options.select_params.full_layers = layers;
+  return {};
+}
 
 Result<void> set_format(Text, Text value, CacheOptions& options) {
   const auto format = parse_format(value);
@@ -209,6 +243,18 @@ Shown get_format(const CacheOptions& options) {
 }
 Shown get_recent(const CacheOptions& options) {
   return options.recent == kDefaultRecent ? std::nullopt : Shown(std::to_string(options.recent));
+}
+Shown get_select(const CacheOptions& options) {
+  return options.selects() ? Shown(options.select) : std::nullopt;
+}
+Shown get_keep(const CacheOptions& options) {
+  const auto& keep = options.select_params.keep;
+  if (!keep) return std::nullopt;
+  return keep->tokens > 0 ? std::to_string(keep->tokens) : number_text(keep->percent) + "%";
+}
+Shown get_full_layers(const CacheOptions& options) {
+  const auto& layers = options.select_params.full_layers;
+  return layers ? Shown(layer_list(*layers)) : std::nullopt;
 }
 Shown get_trace(const CacheOptions& options) {
   return options.trace_path.empty() ? std::nullopt : Shown(options.trace_path);
@@ -342,12 +388,29 @@ constexpr auto kFlags = std::to_array<Flag>({
      set_rank,
      get_rank},
     {{"--kv-recent", "N", "newest tokens that stay f16; as many more as a format encodes at once",
-      "128", "0 or more; with a --kv-format other than f16 only"},
+      "128", "0 or more; with a --kv-format other than f16 or a --kv-select other than dense only"},
      set_recent,
      get_recent},
-    {{"--kv-select", "NAME", "which stored tokens a step reads: all of them", "dense", "dense"},
-     accept_only<kDense>,
-     nothing},
+    {{"--kv-select", "NAME",
+      "which stored tokens a decode step reads. dense: all; omnikv: those that a few full layers "
+      "look at; quest: pages of 16 whose keys could match; nothing leaves the cache, prompts read "
+      "all",
+      "dense",
+      "dense, omnikv, quest; policies that do not look at attention, --kv-positions "
+      "original, no --kv-budget-mb"},
+     set_select,
+     get_select},
+    {{"--kv-keep", "N",
+      "tokens that a step reads beside the sinks and the recent window (--kv-recent), or P%, a "
+      "share of them",
+      "30%", "1 or more, or a share above 0% up to 100%; omnikv, quest"},
+     set_keep,
+     get_keep},
+    {{"--kv-full-layers", "LIST", "layers that read every token: 0,1,2,8,18",
+      "omnikv: 0, 1, 2, a quarter and nine sixteenths of the layers; quest: 0, 1",
+      "ascending numbers below the number of layers; with omnikv 0 is among them"},
+     set_full_layers,
+     get_full_layers},
     {{"--kv-prefill", "MODE",
       "exact: the whole prompt is computed first, eviction starts with the first decoded token; "
       "stream: each chunk of the prompt is cut to the budget, so that peak memory is bounded",
@@ -371,10 +434,6 @@ constexpr auto kFlags = std::to_array<Flag>({
      set_trace,
      get_trace},
     {{"--kv-stats", "", "prints statistics at exit", "", ""}, set_stats, get_stats},
-});
-
-constexpr auto kReserved = std::to_array<ReservedFlag>({
-    {"--kv-keep", "a step reads every stored token (--kv-select dense)"},
 });
 
 }  // namespace
@@ -401,7 +460,5 @@ std::span<const FlagHelp> flag_help() {
   }();
   return help;
 }
-
-std::span<const ReservedFlag> reserved_flags() { return kReserved; }
 
 }  // namespace kvasir

@@ -61,6 +61,7 @@ void LayerCache::trim() {
   rows_.trim();
   if (cold_ != nullptr) cold_->trim();
   if (placement_ == Placement::kByCell) return;
+  bounds_.trim();
   slot_capacity_ = n_slots_;
   cells_.shrink_to_fit();
   positions_.shrink_to_fit();
@@ -285,6 +286,7 @@ void LayerCache::place_restored(const TokenSpan& tokens) {
 void LayerCache::keep(int32_t first, std::span<const int32_t> survivors) {
   assert(placement_ == Placement::kByArrival && first <= n_slots_);
   keep_rows(first, survivors);
+  bounds_.forget_from(first);
   auto to = static_cast<size_t>(first);
   const auto n_state = static_cast<size_t>(n_state_);
   for (const int32_t from_slot : survivors) {
@@ -338,13 +340,14 @@ bool LayerCache::copy_from(const LayerCache& other) {
   slot_capacity_ = 0;
   reserve_slots(placement_ == Placement::kByArrival ? n_slots_ : 0);
   ring_.clear();
+  bounds_.clear();
   return true;
 }
 
 size_t LayerCache::metadata_bytes() const {
   return sizeof(*this) +
          (cells_.capacity() + positions_.capacity() + survivors_.capacity()) * sizeof(int32_t) +
-         state_.capacity() * sizeof(float) + ring_.bytes();
+         state_.capacity() * sizeof(float) + ring_.bytes() + bounds_.bytes();
 }
 
 }  // namespace kvasir

@@ -16,6 +16,7 @@
 #include "cache/f16_tier.h"
 #include "cache/query_ring.h"
 #include "cache/read_order.h"
+#include "select/page_bounds.h"
 
 namespace kvasir {
 
@@ -111,6 +112,8 @@ class LayerCache {
   [[nodiscard]] bool copy_from(const LayerCache& other);
 
   QueryRing& ring() { return ring_; }
+  /// Bounds of keys that a selection made; rows that move are forgotten.
+  PageBounds& bounds() { return bounds_; }
 
   /// Gives back what is allocated for nothing: spare pages, room in vectors. Observed queries stay.
   void trim();
@@ -155,6 +158,7 @@ class LayerCache {
   std::vector<float> state_;        // [n_slots, n_state]
   std::vector<int32_t> survivors_;  // scratch of drops
   QueryRing ring_;
+  PageBounds bounds_;
 };
 
 }  // namespace kvasir

@@ -65,6 +65,15 @@ void MaskView::set_gathered(const CellMask& mask, std::span<const int32_t> cells
   cells_.assign(cells.begin(), cells.end());
   n_slots_ = static_cast<int32_t>(cells.size());
   data_ = nullptr;
+  const bool any_hidden =
+      mask.data == nullptr && std::find(cells.begin(), cells.end(), kNoCell) != cells.end();
+  if (any_hidden) {
+    make_room(gathered_, cells.size());
+    std::transform(cells.begin(), cells.end(), gathered_.begin(),
+                   [](int32_t cell) { return cell == kNoCell ? kF16MinusInf : uint16_t{0}; });
+    data_ = gathered_.data();
+    stride_ = 0;
+  }
   if (mask.data != nullptr) {
     make_room(gathered_, static_cast<size_t>(mask.n_queries) * cells.size());
     uint16_t* out = gathered_.data();

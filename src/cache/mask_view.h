@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,8 @@
 namespace kvasir {
 
 inline constexpr uint16_t kF16MinusInf = 0xFC00;
+/// Stands for a cell where there is none: no query sees it.
+inline constexpr int32_t kNoCell = std::numeric_limits<int32_t>::max();
 
 /// The mask of one stream as the graph passes it: value of (query, cell) at
 /// data[query * stride + cell], f16. data may be null: everything is visible.
@@ -33,7 +36,8 @@ class MaskView {
   /// nothing if (mask.data, epoch) are those of the last call.
   void set_identity(const CellMask& mask, int64_t epoch);
 
-  /// Puts a mask into slot order: slot i is cells[i]. A cell at or past mask.n_cells is hidden.
+  /// Puts a mask into slot order: slot i is cells[i]. A cell at or past mask.n_cells is hidden,
+  /// and kNoCell is where there is no mask.
   /// Does nothing if (mask.data, epoch, cells) are those of the last call: layers that keep the
   /// same tokens share the work.
   void set_gathered(const CellMask& mask, std::span<const int32_t> cells, int64_t epoch);

@@ -59,11 +59,25 @@ const Flag* find_flag(Text name) {
   return found == flag_table().end() ? nullptr : &*found;
 }
 
-Result<void> refuse_reserved(Text name) {
-  for (const ReservedFlag& flag : reserved_flags()) {
-    if (flag.name == name) {
-      return Error{std::string(name) + ": not in this version; " + std::string(flag.instead)};
-    }
+// A selection, and what it cannot be joined with.
+Result<void> check_selection(const CacheOptions& options, const Policy& policy) {
+  const auto selector = make_selector(options.select, options.select_params);
+  if (!selector) return Error{selector.error()};
+  if (!options.selects()) return {};
+  const std::string flag = "--kv-select " + options.select;
+  const Needs needs = policy.needs();
+  if (policy.evicts() && (needs.step_mass || needs.observed_queries > 0 || needs.column_sums)) {
+    std::string message = flag + " with --kv-policy " + options.policy;
+    return Error{
+        message.append(": the policy looks at attention, of which a step that reads fewer "
+                       "tokens shows a part; use a policy that does not")};
+  }
+  if (options.position_mode() == PositionMode::kCache) {
+    return Error{flag + " with --kv-positions cache: allowed is --kv-positions original"};
+  }
+  if (options.budget_mb > 0) {
+    return Error{flag + " with --kv-budget-mb " + std::to_string(options.budget_mb) +
+                 ": the cap does not count what a selection keeps; use --kv-budget"};
   }
   return {};
 }
@@ -73,8 +87,8 @@ Result<void> refuse_reserved(Text name) {
 bool CacheOptions::evicts() const { return policy != "none"; }
 
 std::string CacheOptions::mover() const {
-  std::string flag = evicts() ? "--kv-policy " : "--kv-format ";
-  return flag.append(evicts() ? policy : format);
+  if (evicts()) return "--kv-policy " + policy;
+  return demotes() ? "--kv-format " + format : "--kv-select " + select;
 }
 
 PositionMode CacheOptions::position_mode() const {
@@ -115,7 +129,6 @@ Result<void> take_flags(std::vector<std::string>& args, CacheOptions& options) {
   std::vector<std::string> rest;
   for (size_t at = 0; at < args.size(); ++at) {
     const Argument argument = take_apart(args[at]);
-    if (auto ok = refuse_reserved(argument.name); !ok) return ok;
     const Flag* flag = find_flag(argument.name);
     if (flag == nullptr) {
       rest.push_back(args[at]);
@@ -151,7 +164,8 @@ Result<void> validate(const CacheOptions& options) {
   };
   const auto format = parse_format(options.format);
   if (!format) return Error{format.error()};
-  if (options.recent != kDefaultRecent && !options.demotes()) {
+  if (auto ok = check_selection(options, policy.value()); !ok) return ok;
+  if (options.recent != kDefaultRecent && !options.demotes() && !options.selects()) {
     return Error{"--kv-recent " + std::to_string(options.recent) +
                  ": every token is f16 (--kv-format f16); choose the format of older ones"};
   }

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "format/residual_codec.h"
 #include "policy/policy.h"
+#include "select/selector.h"
 
 namespace kvasir {
 
@@ -36,6 +37,8 @@ struct CacheOptions {
   int32_t recent = kDefaultRecent;        ///< --kv-recent: newest tokens that stay f16
   ResidualParams residual;                ///< --kv-residual: of --kv-format residual
   int32_t rank_percent = kDefaultRank;    ///< --kv-rank: of --kv-format latent
+  std::string select = "dense";           ///< --kv-select: which stored tokens a step reads
+  SelectParams select_params;             ///< --kv-keep, --kv-full-layers
   int32_t budget_mb = 0;                  ///< --kv-budget-mb: cap of all caches, MiB; 0: none
   std::string trace_path;                 ///< --kv-trace FILE; empty: none
   bool stats = false;                     ///< --kv-stats: statistics at exit
@@ -44,13 +47,16 @@ struct CacheOptions {
   bool evicts() const;
   /// True if older tokens are stored in another format than f16.
   bool demotes() const { return format != "f16"; }
-  /// True if rows may move after they were stored: tokens must then be kept by arrival, and one
-  /// sequence per stream is needed.
-  bool moves_rows() const { return evicts() || demotes(); }
+  /// True if a step may read a part of the stored tokens.
+  bool selects() const { return select != "dense"; }
+  /// True if tokens must be kept by arrival, and one sequence per stream is needed: rows may move
+  /// after they were stored, or are read by their age.
+  bool moves_rows() const { return evicts() || demotes() || selects(); }
   /// True if --kv-budget-mb alone says how many tokens stay.
   bool budget_from_cap() const;
   int64_t cap_bytes() const { return int64_t{budget_mb} << 20; }
-  /// The flag that makes rows move, as people gave it: "--kv-policy conf" or "--kv-format int8".
+  /// The flag that makes rows move, as people gave it: "--kv-policy conf", "--kv-format int8" or
+  /// "--kv-select quest".
   std::string mover() const;
   /// Where tokens count: as asked for, else as the policy does; kOriginal if it cannot be made.
   PositionMode position_mode() const;
@@ -77,20 +83,11 @@ std::span<const FlagHelp> flag_help();
 /// flag_help() as lines for `--help`: each flag with its text, default and allowed values.
 std::string flag_help_text();
 
-/// A flag that is reserved for this project and refused by take_flags.
-struct ReservedFlag {
-  std::string_view name;
-  std::string_view instead;  ///< what this version offers in its place
-};
-
-/// All of them, in the order in which they are shown.
-std::span<const ReservedFlag> reserved_flags();
-
 /// Takes our flags ("--kv-x V" and "--kv-x=V") out of `args` and folds them into `options`; later
 /// ones win. What is not ours stays in `args`, in order. Does not validate combinations.
 /// A separate argument that starts with "--" is not taken as a value; "--kv-trace=--odd" is.
-/// Fails with one line on a missing value, a value out of range, or a flag of ours that this
-/// version does not offer (named, with what is); then neither args nor options are changed.
+/// Fails with one line on a missing value or a value out of range; then neither args nor options are
+/// changed.
 Result<void> take_flags(std::vector<std::string>& args, CacheOptions& options);
 
 /// The flags that give these options, as one line that split_flags and take_flags read back to the

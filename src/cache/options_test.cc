@@ -213,13 +213,72 @@ TEST(TakeFlags, RefusesMissingValues) {
             "--kv-tau needs a value X, found an empty one; allowed: 0 to 1");
 }
 
-TEST(TakeFlags, RefusesWhatThisVersionLacksByName) {
-  const std::pair<Words, const char*> cases[] = {
-      {{"--kv-select", "quest"}, "--kv-select quest: not in this version; allowed is dense"},
-      {{"--kv-keep", "1024"},
-       "--kv-keep: not in this version; a step reads every stored token (--kv-select dense)"},
-  };
-  for (const auto& [words, message] : cases) EXPECT_EQ(refusal(words), message);
+TEST(TakeFlags, ReadsSelections) {
+  const CacheOptions tokens =
+      parsed({"--kv-select", "omnikv", "--kv-keep", "1024", "--kv-full-layers", "0,1,2,8,18"});
+  EXPECT_EQ(tokens.select, "omnikv");
+  EXPECT_EQ(tokens.select_params.keep, (Keep{1024, 30}));
+  EXPECT_EQ(*tokens.select_params.full_layers, (std::vector<int32_t>{0, 1, 2, 8, 18}));
+  EXPECT_EQ(parsed({"--kv-keep", "12.5%"}).select_params.keep, (Keep{0, 12.5}));
+  const std::string share = ": allowed is a share above 0% and at most 100%";
+  EXPECT_EQ(refusal({"--kv-keep", "0%"}), "--kv-keep 0%" + share);
+  EXPECT_EQ(refusal({"--kv-keep", "101%"}), "--kv-keep 101%" + share);
+  for (const char* value : {"0", "-1", "1.5", "x"}) {
+    EXPECT_EQ(refusal({"--kv-keep", value}),
+              std::string("--kv-keep ") + value +
+                  ": allowed is a whole number of tokens, 1 or more, or a share P%");
+  }
+  for (const char* value : {"1,0", "0,0", "0,x", "-1", "0,", ",0", "0,,1"}) {
+    EXPECT_EQ(refusal({"--kv-full-layers", value}),
+              std::string("--kv-full-layers ") + value +
+                  ": allowed is ascending numbers of layers with commas: 0,1,2,8,18");
+  }
+}
+
+// What `words` are refused with, read and checked.
+std::string invalid(const Words& words) {
+  const Result<void> ok = validate(parsed(words));
+  return ok ? "" : ok.error();
+}
+
+TEST(Validate, SelectionsAndWhatTheyCannotBeJoinedWith) {
+  for (const char* method : {"omnikv", "quest"}) {
+    EXPECT_EQ(invalid({"--kv-select", method}), "");
+    EXPECT_EQ(invalid({"--kv-select", method, "--kv-keep", "5%", "--kv-recent", "64"}), "");
+    EXPECT_EQ(invalid({"--kv-select", method, "--kv-format", "k5v4"}), "");
+    for (const char* policy : {"window", "keydiff", "knorm", "random", "recency"}) {
+      EXPECT_EQ(invalid({"--kv-select", method, "--kv-policy", policy, "--kv-budget", "512"}), "");
+    }
+    const std::string flag = std::string("--kv-select ") + method;
+    for (const char* policy : {"conf", "h2o", "tova", "snapkv", "attention", "scissorhands"}) {
+      EXPECT_EQ(
+          invalid({"--kv-select", method, "--kv-policy", policy, "--kv-budget", "512"}),
+          flag + " with --kv-policy " + policy +
+              ": the policy looks at attention, of which a step that reads fewer tokens shows "
+              "a part; use a policy that does not");
+    }
+    EXPECT_EQ(invalid({"--kv-select", method, "--kv-policy", "window", "--kv-budget", "512",
+                       "--kv-positions", "cache"}),
+              flag + " with --kv-positions cache: allowed is --kv-positions original");
+    EXPECT_NE(invalid({"--kv-select", method, "--kv-policy", "streaming", "--kv-budget", "512"}),
+              "");
+    EXPECT_EQ(invalid({"--kv-select", method, "--kv-policy", "streaming", "--kv-budget", "512",
+                       "--kv-positions", "original"}),
+              "");
+    EXPECT_EQ(invalid({"--kv-select", method, "--kv-policy", "window", "--kv-budget-mb", "64"}),
+              flag +
+                  " with --kv-budget-mb 64: the cap does not count what a selection keeps; use "
+                  "--kv-budget");
+  }
+  EXPECT_EQ(invalid({"--kv-select", "top"}),
+            "--kv-select top: no such selection; allowed are dense, omnikv, quest");
+  EXPECT_EQ(
+      invalid({"--kv-keep", "5"}),
+      "--kv-keep: a step reads every stored token (--kv-select dense); choose omnikv or quest");
+  EXPECT_EQ(invalid({"--kv-select", "omnikv", "--kv-full-layers", "1"}),
+            "--kv-full-layers 1: layer 0 must be among them with --kv-select omnikv");
+  EXPECT_EQ(parsed({"--kv-select", "quest"}).mover(), "--kv-select quest");
+  EXPECT_TRUE(parsed({"--kv-select", "quest"}).moves_rows());
 }
 
 TEST(Describe, DefaultsAreShort) {
@@ -281,6 +340,10 @@ TEST(Describe, ReadsBackAsTheSameOptions) {
     if (coin()) options.positions = coin() ? PositionMode::kCache : PositionMode::kOriginal;
     if (coin()) options.trace_path = random_text(random, 12, "ab/-'\"\\ $\t=%\xc3\xa9");
     options.stats = coin();
+    options.select = coin() ? "dense" : "quest";
+    if (coin()) options.select_params.keep = Keep{count(1), Keep{}.percent};
+    if (coin()) options.select_params.keep = Keep{0, 100 * (1 - unit(random))};
+    if (coin()) options.select_params.full_layers = {0, 1, count(2)};
     auto words = split_flags(describe(options));
     ASSERT_TRUE(words) << words.error();
     Words rest;
@@ -338,7 +401,6 @@ TEST(Fuzz, AnyTextAndAnyWords) {
   Words pieces = {"--kv-unified", "-m", "x", "", "25%", "0.5", "64", "conf", "--", "=", "-1"};
   std::set<std::string> ours;
   for (const auto& flag : flag_help()) ours.insert(std::string(flag.name));
-  for (const auto& flag : reserved_flags()) ours.insert(std::string(flag.name));
   pieces.insert(pieces.end(), ours.begin(), ours.end());
   std::mt19937 random(99);
   int accepted = 0, refused = 0;
@@ -489,7 +551,7 @@ TEST(Help, InitialValuesAreTheDefaults) {
       "--kv-budget",  "--kv-high",    "--kv-low",       "--kv-alpha",  "--kv-lambda",
       "--kv-protect", "--kv-pyramid", "--kv-shrink",    "--kv-scale",  "--kv-schedule",
       "--kv-trace",   "--kv-stats",   "--kv-positions", "--kv-preset", "--kv-blend",
-      "--kv-values",  "--kv-by-age",  "--kv-budget-mb"};
+      "--kv-values",  "--kv-by-age",  "--kv-budget-mb", "--kv-keep",   "--kv-full-layers"};
   for (const auto& flag : flag_help()) {
     if (in_words.contains(flag.name)) continue;
     EXPECT_EQ(parsed({std::string(flag.name), std::string(flag.initial)}), CacheOptions{})
@@ -597,13 +659,6 @@ TEST(Help, ManualAgrees) {
   EXPECT_NE(manual.str().find("\n\n" + table + "\n"), std::string::npos)
       << "docs/flags.md lacks this table:\n"
       << table;
-  std::string reserved = "| flag | in this version |\n|---|---|\n";
-  for (const auto& flag : reserved_flags()) {
-    reserved.append("| `").append(flag.name).append("` | ").append(flag.instead).append(" |\n");
-  }
-  EXPECT_NE(manual.str().find("\n\n" + reserved + "\n"), std::string::npos)
-      << "docs/flags.md lacks this table:\n"
-      << reserved;
 }
 
 }  // namespace

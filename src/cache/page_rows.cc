@@ -13,6 +13,33 @@ size_t page_elements(int32_t head_dim) {
   return (n + kLine - 1) / kLine * kLine;
 }
 
+// Calls f(first row, rows, how many come before) for each run of consecutive rows of a page.
+template <typename RunFn>
+void for_runs(const PageRef& page, RunFn f) {
+  if (page.rows == nullptr) return f(page.first, page.n, 0);
+  for (int32_t begin = 0; begin < page.n;) {
+    int32_t end = begin + 1;
+    while (end < page.n && page.rows[end] == page.rows[end - 1] + 1) ++end;
+    f(page.rows[begin], end - begin, begin);
+    begin = end;
+  }
+}
+
+// Copies single rows into scratch. Of K each channel lies on a line of its own.
+void gather_f16(const F16Tier& rows, const PageRef& page, int32_t head, PageScratch& scratch,
+                bool with_v) {
+  const LayerGeometry& g = rows.geometry();
+  for (int32_t i = 0; i < page.n; ++i) {
+    const int32_t at = page.rows[i] / kPageSlots, slot = page.rows[i] % kPageSlots;
+    const uint16_t* from = rows.k(at, head) + F16Page::k_index(g.head_dim_k, slot, 0);
+    uint16_t* to = scratch.k() + F16Page::k_index(g.head_dim_k, i, 0);
+    for (int32_t d = 0; d < g.head_dim_k; ++d, from += kLaneSlots, to += kLaneSlots) *to = *from;
+    if (!with_v) continue;
+    std::copy_n(rows.v(at, head) + ptrdiff_t{slot} * g.head_dim_v, g.head_dim_v,
+                scratch.v() + ptrdiff_t{i} * g.head_dim_v);
+  }
+}
+
 }  // namespace
 
 void PageScratch::reserve(int32_t head_dim_k, int32_t head_dim_v) {
@@ -29,23 +56,38 @@ uint16_t* PageScratch::aligned(size_t offset) {
   return tiles_.data() + (up - address) / sizeof(uint16_t) + offset;
 }
 
-PageRows read_page(const LayerCache& rows, const ReadOrder& order, int32_t page, int32_t head,
+PageRows read_rows(const LayerCache& rows, const PageRef& page, int32_t head,
                    const KvKernels& kernels, PageScratch& scratch, bool with_v) {
-  if (!order.is_cold(page)) {
-    if (!rows.rows().has_page(page)) return {};
-    return {rows.rows().k(page, head), rows.rows().v(page, head)};
-  }
   const LayerGeometry& g = rows.rows().geometry();
-  const int32_t first = order.first_in_tier(page);
-  const int32_t n = order.slots_in(page);
+  if (!page.cold && page.rows == nullptr) {
+    const int32_t at = page.first / kPageSlots;
+    const ptrdiff_t skipped = page.first % kPageSlots;
+    if (!rows.rows().has_page(at)) return {};
+    return {rows.rows().k(at, head) + skipped * g.head_dim_k,
+            rows.rows().v(at, head) + skipped * g.head_dim_v};
+  }
   scratch.reserve(g.head_dim_k, g.head_dim_v);
-  rows.read_cold_k(head, first, n, scratch.rows());
-  kernels.store_k(scratch.k(), g.head_dim_k, 0, n, scratch.rows(), g.head_dim_k);
+  if (!page.cold) {
+    gather_f16(rows.rows(), page, head, scratch, with_v);
+    return {scratch.k(), scratch.v()};
+  }
+  for_runs(page, [&](int32_t first, int32_t n, int32_t at) {
+    rows.read_cold_k(head, first, n, scratch.rows() + ptrdiff_t{at} * g.head_dim_k);
+  });
+  kernels.store_k(scratch.k(), g.head_dim_k, 0, page.n, scratch.rows(), g.head_dim_k);
   if (with_v) {
-    rows.read_cold_v(head, first, n, scratch.rows());
-    kernels.store_v(scratch.v(), g.head_dim_v, 0, n, scratch.rows(), g.head_dim_v);
+    for_runs(page, [&](int32_t first, int32_t n, int32_t at) {
+      rows.read_cold_v(head, first, n, scratch.rows() + ptrdiff_t{at} * g.head_dim_v);
+    });
+    kernels.store_v(scratch.v(), g.head_dim_v, 0, page.n, scratch.rows(), g.head_dim_v);
   }
   return {scratch.k(), scratch.v()};
+}
+
+PageRows read_page(const LayerCache& rows, const ReadOrder& order, int32_t page, int32_t head,
+                   const KvKernels& kernels, PageScratch& scratch, bool with_v) {
+  const PageRef ref{order.first_in_tier(page), order.slots_in(page), order.is_cold(page)};
+  return read_rows(rows, ref, head, kernels, scratch, with_v);
 }
 
 }  // namespace kvasir

@@ -36,6 +36,19 @@ struct PageRows {
   const uint16_t* v = nullptr;
 };
 
+/// Rows of one tier that make up a page: consecutive ones, or those that are listed.
+struct PageRef {
+  int32_t first = 0;              ///< row in its tier, a multiple of kLaneSlots; -1: listed
+  int32_t n = 0;                  ///< 1..kPageSlots; consecutive ones lie in one page of the tier
+  bool cold = false;              ///< of the compressed tier
+  const int32_t* rows = nullptr;  ///< [n] ascending where they are listed, else null
+};
+
+/// Those rows of one KV head. Valid until the scratch is used again. Without `with_v` V may be
+/// anything.
+PageRows read_rows(const LayerCache& rows, const PageRef& page, int32_t head,
+                   const KvKernels& kernels, PageScratch& scratch, bool with_v = true);
+
 /// The rows of `page` (in the read order of `rows`) of one KV head. Valid until the scratch is used
 /// again. Without `with_v` V may be anything.
 PageRows read_page(const LayerCache& rows, const ReadOrder& order, int32_t page, int32_t head,

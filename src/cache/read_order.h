@@ -46,6 +46,12 @@ struct ReadOrder {
     return slot < n_head + n_cold ? f16_pages() * kPageSlots + slot - n_head : slot - n_cold;
   }
 
+  /// The row of a slot in its tier.
+  int32_t row_of(int32_t slot) const {
+    if (slot < n_head || n_cold == 0) return slot;
+    return slot < n_head + n_cold ? slot - n_head : slot - n_cold;
+  }
+
   /// Puts values of slots, [n_slots], in the order of places; padding gets `padding`.
   template <typename T>
   void to_places(std::span<const T> slots, T padding, std::span<T> places) const {

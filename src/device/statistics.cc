@@ -33,6 +33,11 @@ Totals totals_of(const CacheCounts& cache) {
   return t;
 }
 
+// Of the live rows of decode steps, how many were read; layers added up.
+double read_share(const CacheCounts& cache) {
+  return static_cast<double>(cache.rows_read) / static_cast<double>(cache.rows_live);
+}
+
 nlohmann::ordered_json mean_or_null(double sum, int64_t n) {
   if (n == 0) return nullptr;
   return sum / static_cast<double>(n);
@@ -48,18 +53,21 @@ nlohmann::ordered_json json_of(const CacheCounts& cache) {
                        {"mean_c", mean_or_null(s.confidence_sum, s.n_confidence)},
                        {"bytes", s.bytes.total()}});
   }
-  return {{"policy", cache.policy},
-          {"peak_bytes", cache.peak_bytes},
-          {"live_bytes", cache.bytes.total()},
-          {"bytes", json_of(cache.bytes)},
-          {"layers", cache.n_layers},
-          {"kept", t.kept},
-          {"evicted", t.evicted},
-          {"evicted_tokens_mean",
-           cache.n_layers == 0 ? 0.0 : static_cast<double>(t.evicted) / cache.n_layers},
-          {"steps", t.steps},
-          {"mean_c", mean_or_null(t.confidence, t.n_confidence)},
-          {"streams", streams}};
+  nlohmann::ordered_json json = {
+      {"policy", cache.policy},
+      {"peak_bytes", cache.peak_bytes},
+      {"live_bytes", cache.bytes.total()},
+      {"bytes", json_of(cache.bytes)},
+      {"layers", cache.n_layers},
+      {"kept", t.kept},
+      {"evicted", t.evicted},
+      {"evicted_tokens_mean",
+       cache.n_layers == 0 ? 0.0 : static_cast<double>(t.evicted) / cache.n_layers},
+      {"steps", t.steps},
+      {"mean_c", mean_or_null(t.confidence, t.n_confidence)},
+      {"streams", streams}};
+  if (cache.rows_live > 0) json["read_share"] = read_share(cache);
+  return json;
 }
 
 }  // namespace
@@ -77,6 +85,8 @@ void Statistics::take(CacheCounts& counts, const Cache& cache) {
   counts.bytes = cache.bytes();
   counts.peak_bytes = std::max(cache.peak_bytes(), counts.bytes.total());
   counts.times = cache.times();
+  counts.rows_read = cache.rows_read();
+  counts.rows_live = cache.rows_live();
   counts.streams.resize(z(cache.config().n_streams));
   for (int32_t s = 0; s < cache.config().n_streams; ++s) {
     counts.streams[z(s)].live_tokens = cache.live_tokens(s);
@@ -156,6 +166,10 @@ std::string Statistics::report() const {
     if (t.n_confidence > 0) {
       std::snprintf(line, sizeof(line), ", mean confidence %.3f",
                     t.confidence / static_cast<double>(t.n_confidence));
+      text += line;
+    }
+    if (cache.rows_live > 0) {
+      std::snprintf(line, sizeof(line), ", %.1f %% of the rows read", 100 * read_share(cache));
       text += line;
     }
     text += "\n";

@@ -27,7 +27,9 @@ Json set_of(const FidelityRun& run) {
   FidelityPlan plan;
   plan.tokens.assign(10 + run.steps.size(), 1);
   plan.prefix = 10;
-  return fidelity_set({"window", {}}, plan, run, true, 4000);
+  Setting window;
+  window.name = "window";
+  return fidelity_set(window, plan, run, true, 4000);
 }
 
 TEST(FidelityJson, MeansHaveTheirIntervals) {

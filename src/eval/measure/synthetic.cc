@@ -159,6 +159,7 @@ Result<StepTimes> SyntheticRun::step() {
   values_.fill(n_blocks_++, queries_);
   mask_[z(n_seen_++)] = 0;
   const CacheTimes before = cache_->times();
+  const int64_t rows_before = cache_->rows_read(), live_before = cache_->rows_live();
   const auto start = Clock::now();
   for (int32_t layer = 0; layer < shape_.n_layers; ++layer) {
     auto done = append(layer, 1);
@@ -166,8 +167,11 @@ Result<StepTimes> SyntheticRun::step() {
     if (!done) return Error{done.error()};
   }
   const auto attended = Clock::now();
-  read_bytes_ = static_cast<double>(cache_->bytes(0).rows);
-  live_tokens_ = cache_->live_tokens(0);
+  const auto live = static_cast<double>(cache_->rows_live() - live_before);
+  const double share =
+      live > 0 ? static_cast<double>(cache_->rows_read() - rows_before) / live : 1.0;
+  read_bytes_ = share * static_cast<double>(cache_->bytes(0).rows);
+  live_tokens_ = share * cache_->live_tokens(0);
   const auto ends = Clock::now();
   end_step(true);
   const std::chrono::duration<double, std::milli> taken =
@@ -178,7 +182,8 @@ Result<StepTimes> SyntheticRun::step() {
   };
   StepTimes times;
   times.append = ms(&CacheTimes::append);
-  times.attention = ms(&CacheTimes::attention);
+  times.selection = ms(&CacheTimes::selection);
+  times.attention = ms(&CacheTimes::attention) - times.selection;
   times.ranking = ms(&CacheTimes::metadata) + ms(&CacheTimes::ranking);
   times.demotion = ms(&CacheTimes::demotion);
   times.eviction = ms(&CacheTimes::compaction) - ms(&CacheTimes::ranking) - times.demotion;

@@ -18,9 +18,10 @@ struct Part {
 };
 
 constexpr Part kParts[] = {
-    {"append", &StepTimes::append, true},      {"attention", &StepTimes::attention, true},
-    {"ranking", &StepTimes::ranking, false},   {"eviction", &StepTimes::eviction, false},
-    {"demotion", &StepTimes::demotion, false}, {"step", &StepTimes::step, true},
+    {"append", &StepTimes::append, true},       {"attention", &StepTimes::attention, true},
+    {"selection", &StepTimes::selection, true}, {"ranking", &StepTimes::ranking, false},
+    {"eviction", &StepTimes::eviction, false},  {"demotion", &StepTimes::demotion, false},
+    {"step", &StepTimes::step, true},
 };
 
 std::vector<double> column(const SyntheticSamples& samples, const Part& part) {
@@ -79,7 +80,8 @@ std::string slope_table(const std::vector<SyntheticSamples>& all) {
 
 std::string foot(const SyntheticSetup& setup, const std::vector<SyntheticSamples>& all) {
   std::string out = format_text(
-      "\nMilliseconds of one step, all layers: append, attention and step are medians over %zu "
+      "\nMilliseconds of one step, all layers: append, attention, selection and step are medians "
+      "over %zu "
       "steps; ranking, eviction and demotion, which need not happen in each, are means. The first "
       "step, which evicts and demotes all that is due at once, stands apart. GB/s: allocated pages "
       "of K and V over attention's time.\n",
@@ -139,9 +141,10 @@ StepTimes slope(const SyntheticSamples& from, const SyntheticSamples& to) {
 std::string to_markdown(const SyntheticSetup& setup, const std::vector<SyntheticSamples>& all) {
   std::string out = head(setup);
   out +=
-      "| depth | rows read | append ms | attention ms | ranking ms | eviction ms | demotion ms | "
+      "| depth | rows read | append ms | attention ms | selection ms | ranking ms | eviction ms | "
+      "demotion ms | "
       "step ms | first step ms | GB/s | of read | KV MB |\n"
-      "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+      "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
   for (const auto& samples : all) {
     out += format_text("| %d | %.0f |", samples.depth, samples.live_tokens) +
            parts_row(typical_step(samples)) +

@@ -14,11 +14,11 @@ SyntheticSamples samples_at(int32_t depth, double attention) {
   samples.read_bytes = 6e6;
   samples.kv_bytes = 7'000'000;
   samples.kv_bytes_peak = 8'000'000;
-  samples.first = {0.1, attention, 1, 2, 0, 3.1 + attention};
+  samples.first = {0.1, attention, 0, 1, 2, 0, 3.1 + attention};
   // Ranking and eviction happen in one of three steps.
-  samples.steps = {{0.1, attention, 0, 0, 0, 0.1 + attention},
-                   {0.2, attention + 1, 0.9, 0.3, 0, 1.4 + attention},
-                   {0.1, attention, 0, 0, 0, 0.1 + attention}};
+  samples.steps = {{0.1, attention, 0, 0, 0, 0, 0.1 + attention},
+                   {0.2, attention + 1, 0, 0.9, 0.3, 0, 1.4 + attention},
+                   {0.1, attention, 0, 0, 0, 0, 0.1 + attention}};
   return samples;
 }
 

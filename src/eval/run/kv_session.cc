@@ -8,6 +8,7 @@ namespace {
 void add_times(CacheTimes& sum, const CacheTimes& times) {
   sum.append += times.append;
   sum.attention += times.attention;
+  sum.selection += times.selection;
   sum.metadata += times.metadata;
   sum.compaction += times.compaction;
   sum.ranking += times.ranking;

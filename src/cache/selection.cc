@@ -1,0 +1,207 @@
+#include "cache/selection.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "cache/attention_call.h"
+#include "kernels/half.h"
+
+namespace kvasir {
+namespace {
+
+size_t z(int64_t n) { return static_cast<size_t>(n); }
+
+// Orders as the binary16 does, -NaN and NaN at the ends; the same function turns it back.
+int16_t ordered(uint16_t half) {
+  const auto bits = static_cast<int16_t>(half);
+  return static_cast<int16_t>(bits ^ (static_cast<int16_t>(bits >> 15) & 0x7FFF));
+}
+
+void bound_f16(const F16Tier& rows, int32_t first, int32_t head, float* largest, float* smallest) {
+  static_assert(PageBounds::kTokens == kLaneSlots);
+  const int32_t head_dim = rows.geometry().head_dim_k;
+  const uint16_t* k =
+      rows.k(first / kPageSlots, head) + F16Page::k_index(head_dim, first % kPageSlots, 0);
+  for (int32_t d = 0; d < head_dim; ++d, k += kLaneSlots) {
+    int16_t most = ordered(k[0]), least = most;
+    for (int32_t i = 1; i < kLaneSlots; ++i) {
+      most = std::max(most, ordered(k[i]));
+      least = std::min(least, ordered(k[i]));
+    }
+    largest[d] = half_to_float(static_cast<uint16_t>(ordered(static_cast<uint16_t>(most))));
+    smallest[d] = half_to_float(static_cast<uint16_t>(ordered(static_cast<uint16_t>(least))));
+  }
+}
+
+void bound_cold(const LayerCache& rows, int32_t first, int32_t head, float* largest,
+                float* smallest) {
+  const int32_t head_dim = rows.rows().geometry().head_dim_k;
+  std::array<float, size_t{PageBounds::kTokens} * PageBounds::kMostDim> keys;
+  rows.read_cold_k(head, first, PageBounds::kTokens, keys.data());
+  for (int32_t i = 0; i < PageBounds::kTokens; ++i) {
+    float* key = keys.data() + ptrdiff_t{i} * head_dim;
+    if (attention::turns(rows)) turn_row(key, head_dim);
+    for (int32_t d = 0; d < head_dim; ++d) {
+      largest[d] = i == 0 ? key[d] : std::max(largest[d], key[d]);
+      smallest[d] = i == 0 ? key[d] : std::min(smallest[d], key[d]);
+    }
+  }
+}
+
+}  // namespace
+
+void bound_keys(const LayerCache& rows, bool cold, int32_t first, int32_t head, float* largest,
+                float* smallest) {
+  if (cold) {
+    bound_cold(rows, first, head, largest, smallest);
+  } else {
+    bound_f16(rows.rows(), first, head, largest, smallest);
+  }
+}
+
+Selection::Selection(std::unique_ptr<Selector> selector, int32_t n_streams, const Always& always,
+                     const KvKernels& kernels)
+    : selector_(std::move(selector)),
+      always_(always),
+      kernels_(&kernels),
+      sets_(z(n_streams)),
+      plans_(z(n_streams)),
+      masks_(z(n_streams)) {}
+
+Result<void> Selection::begin(const AttendArgs& args, const LayerGeometry& geometry, int32_t index,
+                              int32_t n_layers) {
+  role_ = Role::kDense;
+  if (auto ok = selector_->check_layers(n_layers); !ok) return ok;
+  if (args.n_queries != 1) return {};
+  role_ = selector_->role(index, n_layers);
+  if (role_ != Role::kChoose) return {};
+  if (args.max_bias > 0) {
+    return Error{"--kv-select quest is not available for a model with ALiBi: use omnikv or dense"};
+  }
+  if (geometry.head_dim_k > PageBounds::kMostDim) {
+    return Error{"--kv-select quest is not available for keys of " +
+                 std::to_string(geometry.head_dim_k) + " channels, allowed are up to " +
+                 std::to_string(PageBounds::kMostDim) + ": use omnikv or dense"};
+  }
+  return {};
+}
+
+// Demoted rows where the layer demotes; else what lies between the sinks and the newest. Pages of
+// f16 rows start at a group of the tier, so that they are read in place.
+Selection::Range Selection::candidates(const LayerCache& rows) const {
+  const int32_t page = selector_->page_tokens();
+  const ReadOrder order = rows.read_order();
+  if (rows.cold() != nullptr) return {order.n_head, order.n_cold / page * page};
+  const int32_t first = (always_.sinks + page - 1) / page * page;
+  return {first, std::max(0, order.n_slots - always_.recent - first) / page * page};
+}
+
+void Selection::update_bounds(LayerCache& rows, const Range& range, ParallelFor& parallel) const {
+  const LayerGeometry& g = rows.rows().geometry();
+  PageBounds& bounds = rows.bounds();
+  bounds.set_shape(range.first, g.n_kv_heads, g.head_dim_k);
+  bounds.forget_from(range.first + range.n);
+  const int32_t from = bounds.n_pages();
+  const int32_t n_pages = range.n / PageBounds::kTokens;
+  if (from == n_pages) return;
+  bounds.grow(n_pages);
+  const bool cold = rows.cold() != nullptr;
+  const int32_t first_chunk = from / PageBounds::kChunkPages;
+  const int32_t end_chunk = (n_pages - 1) / PageBounds::kChunkPages + 1;
+  parallel.run(end_chunk - first_chunk, [&](int64_t item, int32_t /*worker*/) {
+    const int32_t chunk = (first_chunk + static_cast<int32_t>(item)) * PageBounds::kChunkPages;
+    std::array<float, PageBounds::kMostDim> largest, smallest;
+    for (int32_t page = std::max(from, chunk);
+         page < std::min(n_pages, chunk + PageBounds::kChunkPages); ++page) {
+      const int32_t slot = range.first + page * PageBounds::kTokens;
+      for (int32_t head = 0; head < g.n_kv_heads; ++head) {
+        bound_keys(rows, cold, cold ? slot - range.first : slot, head, largest.data(),
+                   smallest.data());
+        bounds.set(page, head, largest.data(), smallest.data(), *kernels_);
+      }
+    }
+  });
+}
+
+void Selection::choose(const SelectInput& input, const LayerCache& rows, const Range& range,
+                       int64_t epoch, ReadSet& set, ParallelFor& parallel) {
+  selector_->choose(input, *kernels_, parallel, scratch_, chosen_);
+  const auto positions = rows.positions().subspan(z(range.first), z(range.n));
+  set.epoch = epoch;
+  set.version = ++n_choices_;
+  set.first = positions.front();
+  set.last = positions.back() + 1;
+  set.positions.clear();
+  for (const int32_t i : chosen_) set.positions.push_back(positions[z(i)]);
+}
+
+bool Selection::attends_coded(const LayerCache& rows) const {
+  return rows.cold() != nullptr && rows.cold()->attends_coded() &&
+         kernels_->attend_coded != nullptr;
+}
+
+bool Selection::narrow(const AttendArgs& args, int32_t i, const CellMask& mask, LayerCache& rows,
+                       ParallelFor& parallel, StreamRows& view) {
+  if (args.n_queries != 1) return false;
+  const size_t stream = z(args.first_stream + i);
+  ReadSet& set = sets_[stream];
+  rows_live_ += rows.n_slots();
+  rows_read_ += rows.n_slots();
+  view.keep_scores = role_ == Role::kObserve;
+  if (role_ == Role::kDense || role_ == Role::kObserve) {
+    set.epoch = -1;
+    return false;
+  }
+  if (role_ == Role::kChoose) {
+    set.epoch = -1;
+    const Range range = candidates(rows);
+    if (selector_->n_chosen(range.n) < range.n) {
+      update_bounds(rows, range, parallel);
+      SelectInput input;
+      input.n = range.n;
+      input.n_heads = args.n_heads;
+      input.bounds = &rows.bounds();
+      input.q = args.q + i * args.q_stream;
+      input.q_head = args.q_head;
+      choose(input, rows, range, args.epoch, set, parallel);
+    }
+  }
+  if (set.epoch != args.epoch) return false;
+  ReadPlan& plan = plans_[stream];
+  plan.build(rows, set, attends_coded(rows));
+  rows_read_ += plan.n_read() - rows.n_slots();
+  masks_[stream].set_gathered(mask, plan.cells(), args.epoch);
+  view.plan = &plan;
+  view.mask = &masks_[stream];
+  return true;
+}
+
+void Selection::finish(const AttendArgs& args, std::span<const StreamRows> streams,
+                       const AttentionWorkspace& workspace, ParallelFor& parallel) {
+  if (role_ != Role::kObserve || args.n_queries != 1) return;
+  for (int32_t i = 0; i < args.n_streams; ++i) {
+    const LayerCache& rows = *streams[z(i)].rows;
+    const Range range = candidates(rows);
+    if (selector_->n_chosen(range.n) >= range.n) continue;
+    // Candidates are of one tier, so their places are consecutive.
+    const int32_t place = streams[z(i)].order.place_of(range.first);
+    SelectInput input;
+    input.n = range.n;
+    input.n_heads = args.n_heads;
+    input.logits_head = workspace.n_places;
+    input.logits =
+        workspace.scores.data() + ptrdiff_t{i} * args.n_heads * input.logits_head + place;
+    choose(input, rows, range, args.epoch, sets_[z(args.first_stream + i)], parallel);
+  }
+}
+
+size_t Selection::bytes() const {
+  size_t n = scratch_.bytes() + chosen_.capacity() * sizeof(int32_t);
+  for (const ReadSet& set : sets_) n += set.positions.capacity() * sizeof(int32_t);
+  for (const ReadPlan& plan : plans_) n += plan.bytes();
+  for (const MaskView& mask : masks_) n += mask.bytes();
+  return n;
+}
+
+}  // namespace kvasir

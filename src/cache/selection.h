@@ -1,0 +1,81 @@
+// Which stored rows each layer of a decode step reads: a Selector (src/select/) at work on the
+// layers and streams of one cache.
+//
+// The choice of a step lives here, one ReadSet a stream: layers that observe write it when they
+// have attended, those behind them read it in the same step; layers that choose for themselves
+// write it before they attend. Calls of more than one query, as prompts are, read everything.
+// Bounds of keys lie with the layer they are of. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/parallel.h"
+#include "base/result.h"
+#include "cache/attention.h"
+#include "cache/read_plan.h"
+#include "select/selector.h"
+
+namespace kvasir {
+
+class Selection {
+ public:
+  /// What of a stream is never a candidate.
+  struct Always {
+    int32_t sinks;   ///< first tokens
+    int32_t recent;  ///< newest tokens, where rows are not demoted; else all that are not
+  };
+
+  Selection(std::unique_ptr<Selector> selector, int32_t n_streams, const Always& always,
+            const KvKernels& kernels);
+
+  /// A call on layer `index` of n_layers begins. Fails for what cannot be done right.
+  Result<void> begin(const AttendArgs& args, const LayerGeometry& geometry, int32_t index,
+                     int32_t n_layers);
+  /// Stream `i` of the call, which is `stream`: what is read of `rows` where that is not all, with
+  /// its mask; view keeps its scores where they are asked for. True if view has a plan.
+  bool narrow(const AttendArgs& args, int32_t i, const CellMask& mask, LayerCache& rows,
+              ParallelFor& parallel, StreamRows& view);
+  /// The call has attended: where it observed, its scores choose.
+  void finish(const AttendArgs& args, std::span<const StreamRows> streams,
+              const AttentionWorkspace& workspace, ParallelFor& parallel);
+
+  void forget(int32_t stream) { sets_[static_cast<size_t>(stream)].epoch = -1; }
+
+  /// Rows that decode steps read so far, and that were live then; layers and streams added up.
+  int64_t rows_read() const { return rows_read_; }
+  int64_t rows_live() const { return rows_live_; }
+  size_t bytes() const;
+
+ private:
+  struct Range {
+    int32_t first, n;  // slots
+  };
+  Range candidates(const LayerCache& rows) const;
+  void choose(const SelectInput& input, const LayerCache& rows, const Range& range, int64_t epoch,
+              ReadSet& set, ParallelFor& parallel);
+  void update_bounds(LayerCache& rows, const Range& range, ParallelFor& parallel) const;
+  bool attends_coded(const LayerCache& rows) const;
+
+  std::unique_ptr<Selector> selector_;
+  Always always_;
+  const KvKernels* kernels_;
+  Role role_ = Role::kDense;  // of the call at hand
+  int64_t n_choices_ = 0;
+  std::vector<ReadSet> sets_;    // [n_streams]
+  std::vector<ReadPlan> plans_;  // [n_streams]
+  std::vector<MaskView> masks_;  // [n_streams]
+  SelectScratch scratch_;
+  std::vector<int32_t> chosen_;
+  int64_t rows_read_ = 0, rows_live_ = 0;
+};
+
+/// The largest and the smallest value of each channel of PageBounds::kTokens rows of one KV head,
+/// from row `first` of the f16 tier (a multiple of kLaneSlots) or of the demoted one; the latter
+/// are turned back where their format turns them. largest, smallest: [head_dim_k].
+void bound_keys(const LayerCache& rows, bool cold, int32_t first, int32_t head, float* largest,
+                float* smallest);
+
+}  // namespace kvasir
