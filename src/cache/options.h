@@ -86,8 +86,8 @@ std::string flag_help_text();
 /// Takes our flags ("--kv-x V" and "--kv-x=V") out of `args` and folds them into `options`; later
 /// ones win. What is not ours stays in `args`, in order. Does not validate combinations.
 /// A separate argument that starts with "--" is not taken as a value; "--kv-trace=--odd" is.
-/// Fails with one line on a missing value or a value out of range; then neither args nor options are
-/// changed.
+/// Fails with one line on a missing value or a value out of range; then neither args nor options
+/// are changed.
 Result<void> take_flags(std::vector<std::string>& args, CacheOptions& options);
 
 /// The flags that give these options, as one line that split_flags and take_flags read back to the

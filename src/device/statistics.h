@@ -34,7 +34,7 @@ struct CacheCounts {
   CacheBytes bytes;
   CacheTimes times;
   int64_t rows_read = 0, rows_live = 0;  ///< of decode steps with --kv-select; else 0
-  int64_t confidence_ns = 0;  ///< time spent on logits rows; of the main cache only
+  int64_t confidence_ns = 0;             ///< time spent on logits rows; of the main cache only
   std::vector<StreamCounts> streams;
 };
 

@@ -78,7 +78,7 @@ void PageBounds::set(int32_t page, int32_t head, const float* largest, const flo
     row[z(head_dim_ + d)] = -round_up(-smallest[d]);
   }
   kernels.store_k(const_cast<uint16_t*>(chunk_of(page, head)), 2 * head_dim_, page % kChunkPages, 1,
-                  row.data(), 2 * head_dim_);
+                  row.data(), ptrdiff_t{2} * head_dim_);
 }
 
 void PageBounds::score(const float* q, ptrdiff_t q_head, int32_t n_heads, const KvKernels& kernels,
@@ -136,7 +136,7 @@ void PageBounds::score(const float* q, ptrdiff_t q_head, int32_t n_heads, const 
 }
 
 size_t PageBounds::bytes() const {
-  size_t n = chunks_.capacity() * sizeof(chunks_[0]);
+  size_t n = chunks_.capacity() * sizeof(std::vector<uint16_t>);
   for (const auto& chunk : chunks_) n += chunk.capacity() * sizeof(uint16_t);
   return n;
 }

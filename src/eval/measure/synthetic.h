@@ -42,22 +42,22 @@ struct StepTimes {
   double append = 0;
   double attention = 0;
   double selection = 0;  ///< which rows a step reads; not part of attention here
-  double ranking = 0;   ///< attention mass becomes ranker state, scores, the choice of what leaves
-  double eviction = 0;  ///< rows move together
-  double demotion = 0;  ///< older rows are encoded
-  double step = 0;      ///< from the first append to the end of the step
+  double ranking = 0;    ///< attention mass becomes ranker state, scores, the choice of what leaves
+  double eviction = 0;   ///< rows move together
+  double demotion = 0;   ///< older rows are encoded
+  double step = 0;       ///< from the first append to the end of the step
 };
 
 /// The steps at one depth.
 struct SyntheticSamples {
   int32_t depth = 0;
-  double live_tokens = 0;     ///< per layer, that a step reads; mean over the steps
+  double live_tokens = 0;  ///< per layer, that a step reads; mean over the steps
   /// Of pages of K and V when a step reads them, mean over the steps; with --kv-select the share of
   /// their rows that is read.
   double read_bytes = 0;
-  int64_t kv_bytes = 0;       ///< rows, metadata and workspace after the last step
-  int64_t kv_bytes_peak = 0;  ///< their largest sum, filling included
-  StepTimes first;            ///< the first step: what is over the budget leaves, all at once
+  int64_t kv_bytes = 0;          ///< rows, metadata and workspace after the last step
+  int64_t kv_bytes_peak = 0;     ///< their largest sum, filling included
+  StepTimes first;               ///< the first step: what is over the budget leaves, all at once
   std::vector<StepTimes> steps;  ///< the steps behind it
 };
 

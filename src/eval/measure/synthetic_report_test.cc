@@ -54,13 +54,15 @@ TEST(SyntheticReport, SlopeIsPerHundredThousandRows) {
 TEST(SyntheticReport, TableHasALineForEachDepthAndOneForEachSlope) {
   const std::string table = to_markdown(setup(), {samples_at(50'000, 2), samples_at(250'000, 5)});
   const std::string row =
-      "| 50000 | 50000 | 0.100 | 2.000 | 0.300 | 0.100 | 0.000 | 2.100 | 5.100 | 3.00 | 50 % | "
+      "| 50000 | 50000 | 0.100 | 2.000 | 0.000 | 0.300 | 0.100 | 0.000 | 2.100 | 5.100 | 3.00 | 50 "
+      "% | "
       "7.0 ";
   for (const std::string& line :
        {std::string("synthetic rows: 4 layers, 9 heads, 3 KV heads, head_dim 64\n"),
         std::string("cpu: a cpu, 2 threads, kernels avx2\n"),
         std::string("cache: --kv-policy conf\n"), row + "|\n",
-        std::string("| d50000 - d250000 | 0.000 | 1.500 | 0.000 | 0.000 | 0.000 | 1.500 |\n"),
+        std::string(
+            "| d50000 - d250000 | 0.000 | 1.500 | 0.000 | 0.000 | 0.000 | 0.000 | 1.500 |\n"),
         std::string("2 threads over 1024 MiB: 6.00 GB/s (median; 5.00 - 7.00).\n"),
         std::string("KV at its peak: 8.0 MB."), std::string("at its peak: 9.0 MB.\n")}) {
     EXPECT_NE(table.find(line), std::string::npos) << line << table;

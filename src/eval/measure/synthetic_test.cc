@@ -55,6 +55,19 @@ TEST(Synthetic, CountsTheRowsAndBytesThatAStepReads) {
   EXPECT_GE(all[0].kv_bytes_peak, all[0].kv_bytes);
 }
 
+TEST(Synthetic, CountsAndTimesASelection) {
+  const auto all = run(small_plan(
+      {"--kv-select", "omnikv", "--kv-keep", "64", "--kv-full-layers", "0", "--kv-recent", "32"}));
+  ASSERT_EQ(all.size(), 1U);
+  // The first of three layers reads all, the others sinks, chosen and recent rows.
+  EXPECT_NEAR(all[0].live_tokens, (kDepth + 4 + 2 * (4 + 64 + 32)) / 3.0, 1e-6);
+  for (const StepTimes& step : all[0].steps) {
+    EXPECT_GT(step.selection, 0);
+    EXPECT_GT(step.attention, 0);
+    EXPECT_LE(step.selection + step.attention, step.step);
+  }
+}
+
 TEST(Synthetic, TimesAppendAndAttentionWhereNothingLeaves) {
   const auto all = run(small_plan());
   ASSERT_EQ(all.size(), 1U);
