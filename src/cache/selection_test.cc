@@ -356,6 +356,32 @@ TEST_P(SelectionOf, EverythingKeptIsDense) {
   }
 }
 
+// Binary16 differences restore rows to rounding: with everything read, decoding over them is
+// decoding over f16 rows.
+TEST_P(SelectionOf, BinarySixteenDifferencesAreTheDenseCache) {
+  SerialFor serial;
+  CacheOptions options = options_of("omnikv", "residual", {0, 100});
+  options.residual.bits = 16;
+  options.residual.int8 = false;
+  Streams run(GetParam(), options, {700, 300}, 3, serial);
+  Streams exact(GetParam(), CacheOptions{}, {700, 300}, 3, serial);
+  for (int32_t step = 0; step < 3; ++step) {
+    run.decode();
+    exact.decode();
+    const std::vector<float> seen = run.outs();
+    const std::vector<float> expected = exact.outs();
+    ASSERT_EQ(seen.size(), expected.size());
+    for (size_t i = 0; i < seen.size(); ++i) {
+      ASSERT_NEAR(seen[i], expected[i], 4e-3) << "step " << step;
+    }
+    for (int32_t s = 0; s < 2; ++s) {
+      run.end(s, true);
+      exact.end(s, true);
+    }
+  }
+  EXPECT_GT(run.cache().find(1, 0)->n_cold(), 256);
+}
+
 // Demoted rows are read in place, gathered, or decoded alone: whatever is chosen, attention over
 // it is that over the decoded rows.
 TEST(Selection, ReadsDemotedRowsAsTheirFormatGivesThem) {
