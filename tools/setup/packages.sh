@@ -7,7 +7,7 @@
 packages=(
   git make g++ cmake ninja-build ccache  # compile
   python3 python3-pip ca-certificates    # fetch and unpack llama.cpp's source and the models
-  libhwy-dev libcli11-dev nlohmann-json3-dev libcurl4-openssl-dev
+  libhwy-dev libcli11-dev nlohmann-json3-dev libcurl4-openssl-dev libeigen3-dev
   libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev libssl-dev
   libjs-vega                             # figures of evaluation reports
   clang-format-14 clang-tidy-14          # lint

@@ -1,0 +1,112 @@
+#include "eval/report/neighbours_view.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "eval/report/numbers.h"
+
+namespace kvasir::eval {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Adds weight * value to `sum`, number by number; what is no number in both stays as it is.
+void add_scaled(Json& sum, const Json& value, double weight) {
+  if (sum.is_number() && value.is_number()) {
+    sum = sum.get<double>() + weight * value.get<double>();
+  } else if (sum.is_array() && value.is_array()) {
+    const size_t n = std::min(sum.size(), value.size());
+    for (size_t i = 0; i < n; ++i) add_scaled(sum[i], value[i], weight);
+  } else if (sum.is_object() && value.is_object()) {
+    for (auto it = sum.begin(); it != sum.end(); ++it) {
+      if (value.contains(it.key())) add_scaled(it.value(), value.at(it.key()), weight);
+    }
+  }
+}
+
+std::string spectrum_name(const char* of, bool centred) {
+  std::string text = of;
+  return text.append(centred ? ", less their channel means" : "");
+}
+
+}  // namespace
+
+const std::vector<ReferenceKind>& reference_kinds() {
+  static const std::vector<ReferenceKind> kinds = {{"nearest", "nearest references"},
+                                                   {"mean", "channel means"},
+                                                   {"local", "last reference before it"},
+                                                   {"random", "random references"}};
+  return kinds;
+}
+
+Json mean_layer(const Json& result) {
+  const Json& layers = result.at("layers");
+  assert(!layers.empty());
+  Json mean = layers[0];
+  const double weight = 1 / static_cast<double>(layers.size());
+  add_scaled(mean, layers[0], weight - 1);
+  for (size_t i = 1; i < layers.size(); ++i) add_scaled(mean, layers[i], weight);
+  return mean;
+}
+
+double ratio_of(const Json& layer, const char* kind, const char* part) {
+  return layer.at("length_ratio").at(kind).at(part);
+}
+
+double far_share(const Json& layer, const char* of) {
+  return layer.at("distances").at(of).at("far");
+}
+
+const Json& whole_spectrum(const Json& layer, const char* of, bool centred) {
+  for (const Json& one : layer.at("spectra")) {
+    if (one.at("part") == "whole" && one.at("of") == of && one.at("centred") == centred) return one;
+  }
+  assert(false);
+  return layer;
+}
+
+double effective_rank(const Json& layer, const char* of, bool centred) {
+  return whole_spectrum(layer, of, centred).at("effective_rank");
+}
+
+std::string MainFigure::text() const { return is_share ? percent_text(value) : number_text(value); }
+
+std::vector<MainFigure> main_figures(const Json& result) {
+  const Json mean = mean_layer(result);
+  const Json& distances = mean.at("distances");
+  std::vector<MainFigure> figures = {
+      {"more than 16 away: nearest of all earlier tokens", far_share(mean, "earlier"), true},
+      {"more than 16 away: any earlier token", distances.at("earlier").at("chance"), true},
+      {"more than 16 away: nearest reference", far_share(mean, "reference"), true},
+      {"more than 16 away: the k nearest references", far_share(mean, "references"), true},
+      {"more than 16 away: any earlier reference", distances.at("references").at("chance"), true}};
+  for (const ReferenceKind& kind : reference_kinds()) {
+    for (const char* part : {"whole", "k", "v"}) {
+      std::string name = "|x - m| / |x|, ";
+      name.append(kind.text).append(part[0] == 'w' ? "" : part[0] == 'k' ? ", K" : ", V");
+      figures.push_back({name, ratio_of(mean, kind.name, part), false});
+    }
+  }
+  figures.push_back({"K of |x|^2", mean.at("k_share").at("lengths"), true});
+  figures.push_back(
+      {"K of squared distances to nearest references", mean.at("k_share").at("nearest"), true});
+  figures.push_back({"K of squared distances to any", mean.at("k_share").at("random"), true});
+  for (const bool centred : {false, true}) {
+    for (const char* of : {"tokens", "residuals"}) {
+      const std::string name = spectrum_name(of, centred);
+      const Json& spectrum = whole_spectrum(mean, of, centred);
+      figures.push_back({"effective rank, " + name, spectrum.at("effective_rank"), false});
+      for (size_t i = 0; i < result.at("directions").size(); ++i) {
+        const double directions = result.at("directions")[i];
+        if (directions != 1 && directions != 8 && directions != 32) continue;
+        std::string text = "energy of ";
+        text.append(count_text(directions))
+            .append(directions == 1 ? " direction, " : " directions, ");
+        figures.push_back({text.append(name), spectrum.at("energy")[i], true});
+      }
+    }
+  }
+  return figures;
+}
+
+}  // namespace kvasir::eval
