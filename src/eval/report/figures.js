@@ -537,6 +537,7 @@ var figures = {};
     var names = data.series.map(function (one) { return one.name; });
     var xs = extent(data.points.map(function (point) { return point.x; }));
     var ys = data.points.map(function (point) { return point.y; });
+    var ticks = distinct(data.points.map(function (point) { return point.x; }));
     spec.data = [{name: 'points', values: data.points.map(function (point) {
       return Object.assign({tip: point.series + '\n' + data.x_title.replace(/ \(.*/, '') + ' ' + short(point.x) + '\n' +
         (data.share ? (100 * point.y).toFixed(1) + ' %' : short(point.y))}, point);
@@ -551,9 +552,8 @@ var figures = {};
     ];
     spec.axes = [
       yAxis(data.y_title, data.share ? {format: '%'} : {}),
-      xAxis(data.x_title, data.log_x
-        ? {values: distinct(data.points.map(function (point) { return point.x; })), encode: plainLabels()}
-        : {format: 'd', tickMinStep: 1, tickCount: look.narrow ? 4 : 8})
+      xAxis(data.x_title, data.log_x || ticks.length <= MANY
+        ? {values: ticks, encode: plainLabels()} : {format: 'd', tickMinStep: 1, tickCount: look.narrow ? 4 : 8})
     ];
     spec.legends = [legend(look, longestOf(names), {fill: 'colour', shape: 'shape'})];
     spec.marks = [

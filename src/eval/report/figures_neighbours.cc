@@ -38,7 +38,7 @@ void add_distances(const Json& result, const Json& mean, std::vector<Figure>& fi
   for (const Series& one : {Series{"earlier", "far", "nearest of all earlier tokens"},
                             Series{"reference", "far", "nearest reference"},
                             Series{"references", "far", "the k nearest references"},
-                            Series{"earlier", "chance", "any earlier token"}}) {
+                            Series{"earlier", "chance", "any earlier token, by chance"}}) {
     lines.add_series(one.name, std::string(one.field) == "chance");
     for (const Json& layer : result.at("layers")) {
       lines.add(one.name, layer.at("layer"), layer.at("distances").at(one.of).at(one.field));
@@ -46,7 +46,7 @@ void add_distances(const Json& result, const Json& mean, std::vector<Figure>& fi
   }
   figures.push_back(
       {"lines",
-       percent_text(far_share(mean, "earlier")) + " of nearest tokens are more than 16 tokens away",
+       percent_text(far_share(mean, "earlier")) + " of nearest tokens lie more than 16 tokens away",
        "Tokens before each one by squared distance of K without rotation and V. "
        "Dashed: a token drawn without looking.",
        false, lines.data()});
