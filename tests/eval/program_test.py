@@ -179,6 +179,9 @@ class Program(unittest.TestCase):
         self.assertEqual(sum(first["distances"]["references"]["counts"]), 2 * 259)
         self.assertLess(first["length_ratio"]["nearest"]["whole"], first["length_ratio"]["mean"]["whole"])
         self.assertLess(max(s["effective_rank"] for s in first["spectra"]), 259)
+        self.ok("neighbours", "-t", "1", "-m", "gemma3-f16", "--tokens", "200", "--json", "g.json")
+        self.assertEqual([layer["layer"] for layer in self.load("g.json")["layers"]], [5, 11, 17],
+                         "those that keep every token")
         self.ok("report", "n.json", "--markdown", "n.md")
         self.assertIn("nearest of all earlier tokens", self.ok("compare", "n.json", "n.json"))
         self.refused("no --kv-* flags here", *command, "--kv-policy", "window", "--kv-budget", "64")

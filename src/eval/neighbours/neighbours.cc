@@ -1,5 +1,6 @@
 #include "eval/neighbours/neighbours.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "device/inspect.h"
@@ -48,6 +49,13 @@ void add_spectra(const std::vector<float>& of, const char* name, const TokenVect
   }
 }
 
+// Cells for all tokens, and more than sliding-window layers have, by which these are told apart.
+// A cell without a row costs nothing.
+int32_t cells_for(int32_t n_tokens, int32_t window, int32_t n_ubatch) {
+  const int32_t n = std::max(n_tokens, window == 0 ? 0 : window + n_ubatch + kCellStep);
+  return (n + kCellStep) / kCellStep * kCellStep;
+}
+
 CacheOptions exact_residual(int32_t n_tokens) {
   CacheOptions options;
   options.format = "residual";  // the cache learns how keys are rotated
@@ -93,7 +101,7 @@ Result<void> run_neighbours(std::shared_ptr<llama_model> model, const SessionPar
                             const std::set<int32_t>& done, const OnLayer& on_layer) {
   const auto n = static_cast<int32_t>(tokens.size());
   SessionParams own = params;
-  own.n_ctx = (n + kCellStep) / kCellStep * kCellStep;
+  own.n_ctx = cells_for(n, llama_model_n_swa(model.get()), params.n_ubatch);
   auto kv = KvSession::open(std::move(model), exact_residual(n), own);
   if (!kv) return Error{kv.error()};
   auto filled = kv.value().session().fill(tokens, 0);

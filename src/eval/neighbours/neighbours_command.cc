@@ -99,6 +99,21 @@ void print_layer(const std::string& name, const Json& layer) {
               100 * layer.at("k_share").at("nearest").get<double>());
 }
 
+// Share of distances by bin, all layers together.
+void print_distances(const Json& result) {
+  std::printf("\n%-32s", "tokens away, % of them");
+  for (const std::string& bin : distance_bins(result)) std::printf("%10s", bin.c_str());
+  const Json mean = mean_layer(result);
+  const auto print_of = [&](const char* name, const char* of) {
+    std::printf("\n%-32s", name);
+    for (const double share : distance_shares(mean, of)) std::printf("%10.1f", 100 * share);
+  };
+  print_of("nearest of all earlier tokens", "earlier");
+  print_of("nearest reference", "reference");
+  print_of("k nearest references", "references");
+  std::printf("\n");
+}
+
 // Words of a text in lines of at most 96 columns, each behind an indent of 4.
 void print_paragraph(const std::string& text) {
   std::istringstream words(text);
@@ -122,6 +137,7 @@ void print(const Json& result) {
     print_layer(std::to_string(layer.at("layer").get<int>()), layer);
   }
   print_layer("mean", mean_layer(result));
+  print_distances(result);
   for (const Claim& claim : neighbours_claims(result)) {
     std::printf("\n%s\n  %s\n", claim.text.c_str(), verdict_text(claim.verdict));
     print_paragraph("published: " + claim.published);

@@ -57,6 +57,26 @@ double far_share(const Json& layer, const char* of) {
   return layer.at("distances").at(of).at("far");
 }
 
+std::vector<std::string> distance_bins(const Json& result) {
+  std::vector<std::string> bins;
+  int64_t first = 1;
+  for (const Json& end : result.at("distance_ends")) {
+    bins.push_back(std::to_string(first) + "-" + std::to_string(end.get<int64_t>()));
+    first = end.get<int64_t>() + 1;
+  }
+  bins.emplace_back("more");
+  return bins;
+}
+
+std::vector<double> distance_shares(const Json& layer, const char* of) {
+  const Json& counts = layer.at("distances").at(of).at("counts");
+  double total = 0;
+  for (const Json& count : counts) total += count.get<double>();
+  std::vector<double> shares;
+  for (const Json& count : counts) shares.push_back(total > 0 ? count.get<double>() / total : 0);
+  return shares;
+}
+
 const Json& whole_spectrum(const Json& layer, const char* of, bool centred) {
   for (const Json& one : layer.at("spectra")) {
     if (one.at("part") == "whole" && one.at("of") == of && one.at("centred") == centred) return one;

@@ -24,6 +24,10 @@ nlohmann::ordered_json mean_layer(const nlohmann::ordered_json& result);
 double ratio_of(const nlohmann::ordered_json& layer, const char* kind, const char* part);
 /// Share of distances above 16 of a layer; `of` is "earlier", "reference" or "references".
 double far_share(const nlohmann::ordered_json& layer, const char* of);
+/// The bins of distances in words: "1-4", "5-16", ..., "more".
+std::vector<std::string> distance_bins(const nlohmann::ordered_json& result);
+/// Share of distances of a layer in each of them; `of` as above.
+std::vector<double> distance_shares(const nlohmann::ordered_json& layer, const char* of);
 /// The spectrum of whole vectors of a layer; `of` is "tokens" or "residuals".
 const nlohmann::ordered_json& whole_spectrum(const nlohmann::ordered_json& layer, const char* of,
                                              bool centred);

@@ -21,6 +21,12 @@ TEST(NeighboursView, MeansAreOverLayers) {
   EXPECT_DOUBLE_EQ(whole_spectrum(mean, "tokens", false).at("energy")[1].get<double>(), 0.75);
 }
 
+TEST(NeighboursView, BinsHaveNamesAndShares) {
+  const Json result = neighbours_result();
+  EXPECT_EQ(distance_bins(result), (std::vector<std::string>{"1-4", "5-16", "more"}));
+  EXPECT_EQ(distance_shares(mean_layer(result), "reference"), (std::vector<double>{0.1, 0.2, 0.7}));
+}
+
 TEST(NeighboursView, MeansLeaveUnknownFieldsAlone) {
   Json result = neighbours_result();
   result["layers"][0]["new"] = {{"a", {1, 2}}, {"b", 1}};

@@ -209,10 +209,10 @@ std::string correlation_table(const Json& result) {
 }
 
 std::string claims_table(const Json& result) {
-  Table table({"claim of DeltaKV", "published", "measured here", "verdict", "why so"});
+  Table table({"claim of DeltaKV", "verdict", "published", "measured here", "why so"});
   for (const Claim& claim : neighbours_claims(result)) {
     table.add(
-        {claim.text, claim.published, claim.measured, verdict_text(claim.verdict), claim.reason});
+        {claim.text, verdict_text(claim.verdict), claim.published, claim.measured, claim.reason});
   }
   return "<h3>Published and measured</h3>\n" + table.html();
 }
@@ -236,6 +236,22 @@ std::vector<std::string> layer_cells(const std::string& name, const Json& layer)
     cells.push_back(percent_text(layer.at("k_share").at(of)));
   }
   return cells;
+}
+
+std::string distances_table(const Json& result) {
+  std::vector<std::string> headings = {"tokens away"};
+  for (const std::string& bin : distance_bins(result)) headings.push_back("#" + bin);
+  Table table(headings);
+  const Json mean = mean_layer(result);
+  const auto add = [&](const char* name, const char* of) {
+    std::vector<std::string> cells = {name};
+    for (const double share : distance_shares(mean, of)) cells.push_back(percent_text(share));
+    table.add(cells);
+  };
+  add("nearest of all earlier tokens", "earlier");
+  add("nearest reference", "reference");
+  add("the k nearest references", "references");
+  return "<h3>How far away</h3>\n" + table.html();
 }
 
 std::string layers_table(const Json& result) {
@@ -278,7 +294,8 @@ std::string settings_table(const Json& result) {
 std::string measures_tables(const Json& result) {
   if (kind_of(result) == "fidelity") return fidelity_table(result);
   if (kind_of(result) == "premise") return correlation_table(result);
-  if (kind_of(result) == "neighbours") return claims_table(result) + layers_table(result);
+  if (kind_of(result) == "neighbours")
+    return claims_table(result) + distances_table(result) + layers_table(result);
   std::string html = scores_table(result);
   if (kind_of(result) == "agent") html += agent_table(result);
   return html + groups_table(result);
