@@ -12,7 +12,7 @@ namespace {
 LayerTokens tokens_of(const LayerCache& rows, int32_t layer, RopeTable& rope) {
   const LayerGeometry& g = rows.rows().geometry();
   LayerTokens tokens{layer, g, {}};
-  const auto width = static_cast<size_t>(g.width_k() + g.width_v());
+  const size_t width = static_cast<size_t>(g.width_k()) + static_cast<size_t>(g.width_v());
   tokens.x.resize(width * static_cast<size_t>(rows.n_slots()));
   if (rows.n_slots() > 0) rope.cover(rows.positions().back());
   std::vector<uint16_t> half(width);

@@ -77,8 +77,8 @@ TEST_F(Neighbours, RotationMustBeKnown) {
   options.policy = "window";
   options.params.budget = 400;
   KvSession kv = read(options);
-  auto shown =
-      device::for_layer_tokens(kv.caches(), 0, [](device::LayerTokens) { return Result<void>{}; });
+  auto shown = device::for_layer_tokens(kv.caches(), 0,
+                                        [](const device::LayerTokens&) { return Result<void>{}; });
   EXPECT_NE(shown.error().find("--kv-format residual"), std::string::npos) << shown.error();
 }
 

@@ -267,14 +267,14 @@ void compare_scores(const Json& a, const Json& b, const std::vector<std::string>
 }
 
 void compare_neighbours(const Json& a, const Json& b, std::string& out) {
-  add_line(out, fitted("mean of the layers", 56) + right("A", 12) + right("B", 12));
+  add_line(out, fitted("mean of the layers", 64) + right("A", 12) + right("B", 12));
   const auto in_a = main_figures(a);
   const auto in_b = main_figures(b);
   for (const MainFigure& figure : in_a) {
     const auto other = std::find_if(in_b.begin(), in_b.end(),
                                     [&](const auto& one) { return one.name == figure.name; });
     if (other == in_b.end()) continue;
-    add_line(out, fitted(figure.name, 56) + right(figure.text(), 12) + right(other->text(), 12));
+    add_line(out, fitted(figure.name, 64) + right(figure.text(), 12) + right(other->text(), 12));
   }
 }
 

@@ -1,28 +1,14 @@
 #include "eval/report/neighbours_view.h"
 
-#include <algorithm>
 #include <cassert>
 
 #include "eval/report/numbers.h"
+#include "eval/report/result_view.h"
 
 namespace kvasir::eval {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Adds weight * value to `sum`, number by number; what is no number in both stays as it is.
-void add_scaled(Json& sum, const Json& value, double weight) {
-  if (sum.is_number() && value.is_number()) {
-    sum = sum.get<double>() + weight * value.get<double>();
-  } else if (sum.is_array() && value.is_array()) {
-    const size_t n = std::min(sum.size(), value.size());
-    for (size_t i = 0; i < n; ++i) add_scaled(sum[i], value[i], weight);
-  } else if (sum.is_object() && value.is_object()) {
-    for (auto it = sum.begin(); it != sum.end(); ++it) {
-      if (value.contains(it.key())) add_scaled(it.value(), value.at(it.key()), weight);
-    }
-  }
-}
 
 std::string spectrum_name(const char* of, bool centred) {
   std::string text = of;
@@ -39,13 +25,19 @@ const std::vector<ReferenceKind>& reference_kinds() {
   return kinds;
 }
 
+// Number by number; what is no number in a layer stays as it is in the first.
 Json mean_layer(const Json& result) {
   const Json& layers = result.at("layers");
   assert(!layers.empty());
+  std::vector<Json> flat;  // numbers by the path that leads to them
+  for (const Json& layer : layers) flat.push_back(layer.flatten());
   Json mean = layers[0];
-  const double weight = 1 / static_cast<double>(layers.size());
-  add_scaled(mean, layers[0], weight - 1);
-  for (size_t i = 1; i < layers.size(); ++i) add_scaled(mean, layers[i], weight);
+  for (const auto& [path, first] : flat[0].items()) {
+    if (!first.is_number()) continue;
+    double sum = 0;
+    for (const Json& layer : flat) sum += number_or(layer, path.c_str(), first.get<double>());
+    mean.at(Json::json_pointer(path)) = sum / static_cast<double>(layers.size());
+  }
   return mean;
 }
 
