@@ -47,9 +47,11 @@ short=(-m smollm2-f16 --text bible --tokens 1024 --prefix 512)
 window512=(--set "window 512: --kv-policy window --kv-budget 512")
 conf512=(--set "conf 512/1024: --kv-policy conf --kv-high 512 --kv-low 1024")
 
-# --- The premise on a second model, then one parameter after another
+# --- The premise on a second model, what DeltaKV observes, then one parameter after another
 sweeps() {
   evaluate premise-gemma3 6 premise -m gemma3-f16 --text bible --tokens 2048 --prefix 512 --every 4
+  evaluate neighbours 1 neighbours -m smollm2-f16
+  evaluate neighbours-gemma3 1 neighbours -m gemma3-f16
   evaluate sweep-tau 3 fidelity "${short[@]}" "${conf[@]}" --sweep kv-tau=0.3,0.5,0.7,0.8,0.9
   evaluate sweep-budget 3 fidelity "${short[@]}" --set "conf: --kv-policy conf" \
     --sweep kv-budget=128,192,256,384,512

@@ -120,6 +120,11 @@ void Cache::set_rope(int32_t layer, const RopeSpec& spec) {
   }
 }
 
+const RopeSpec* Cache::rope_spec(int32_t layer) const {
+  const RopeTable* rope = layers_.at(layer).rope;
+  return rope == nullptr ? nullptr : &rope->spec();
+}
+
 LayerCache* Cache::find(int32_t layer, int32_t stream) {
   return const_cast<LayerCache*>(std::as_const(*this).find(layer, stream));
 }

@@ -79,6 +79,8 @@ class Cache {
   /// Says how `layer` rotates its rows; rope_reader() reads it.
   void set_rope(int32_t layer, const RopeSpec& spec);
   bool knows_rope(int32_t layer) const { return layers_.at(layer).knows_rope; }
+  /// What a residual tier of `layer` was told; null before set_rope or in another format.
+  const RopeSpec* rope_spec(int32_t layer) const;
   /// The flag for which set_rope is needed, as people gave it; empty if it is not.
   std::string rope_reader() const;
 

@@ -5,9 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
+#include "base/result.h"
 #include "device/statistics.h"
+#include "format/f16_page.h"
 
 namespace kvasir::device {
 
@@ -36,5 +39,19 @@ LiveCounts live_counts(const CacheRange& range, int32_t stream, int32_t n_positi
 /// Drops the rows of positions [first, last) of one stream from the caches that may lose tokens, as
 /// if they had been evicted. For experiments.
 void drop_positions(const CacheRange& range, int32_t stream, int32_t first, int32_t last);
+
+/// The tokens of one stream in one layer: of each, K of all heads without their rotation, then V of
+/// all heads, as f32, by position.
+struct LayerTokens {
+  int32_t layer = 0;
+  LayerGeometry geometry;
+  std::vector<float> x;  ///< [tokens, width_k + width_v]
+};
+
+/// Shows each layer whose rows may move, by number; sliding-window layers are left out. Fails with
+/// one line where a cache does not know how keys were rotated: --kv-format residual makes it ask.
+/// The function may end it with a failure of its own.
+Result<void> for_layer_tokens(const CacheRange& range, int32_t stream,
+                              const std::function<Result<void>(LayerTokens tokens)>& show);
 
 }  // namespace kvasir::device

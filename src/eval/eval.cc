@@ -6,6 +6,7 @@
 #include "eval/agent_play/agent_command.h"
 #include "eval/answers/task_kinds.h"
 #include "eval/fidelity/fidelity_command.h"
+#include "eval/neighbours/neighbours_command.h"
 #include "eval/premise/premise_command.h"
 #include "eval/report/results.h"
 #include "eval/report_command.h"
@@ -31,6 +32,8 @@ constexpr std::array kKinds = {
     Kind{"dataset", "LongBench, SCBench and AIME files on disk", dataset_command},
     Kind{"agent", "tasks on a web shop and form site, page after page", agent_command},
     Kind{"premise", "does confidence tell what a step would lose?", premise_command},
+    Kind{"neighbours", "where tokens that are alike lie, and what is left without them",
+         neighbours_command},
     Kind{"report", "one page with plots from results", report_command},
     Kind{"compare", "two results side by side", compare_command},
 };

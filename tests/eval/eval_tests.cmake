@@ -29,7 +29,9 @@ kvasir_model_test(answers_test SOURCES ${_eval_tests}/answers_test.cc
                   DEPENDS kvasir_eval_answers kvasir_eval_premise)
 kvasir_model_test(transcript_test SOURCES ${_eval_tests}/transcript_test.cc
                   DEPENDS kvasir_eval_agent_play)
-set_target_properties(fidelity_test answers_test transcript_test PROPERTIES
+kvasir_model_test(neighbours_test SOURCES ${_eval_tests}/neighbours_test.cc
+                  DEPENDS kvasir_eval_neighbours)
+set_target_properties(fidelity_test answers_test transcript_test neighbours_test PROPERTIES
                       RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 kvasir_eval_script(eval_fidelity_numpy slow fidelity_numpy_test.py --kvasir $<TARGET_FILE:kvasir>)
 kvasir_eval_script(eval_program slow program_test.py --kvasir $<TARGET_FILE:kvasir>

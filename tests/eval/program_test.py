@@ -166,6 +166,27 @@ class Program(unittest.TestCase):
         for one, other in zip(points, self.load("whole.json")["points"]):
             self.assertAlmostEqual(one["kl"], other["kl"], delta=0.01 + 0.05 * other["kl"])
 
+    def test_neighbours_has_every_layer_and_its_claims(self):
+        command = ["neighbours", "-t", "1", "--tokens", "300", "--stride", "8", "--neighbours", "2"]
+        out = self.ok(*command, "--json", "n.json", "--html", "n.html")
+        self.assertLessEqual(max(len(line) for line in out.splitlines()), 100, out)
+        self.assertIn("reproduced", out)
+        result = self.load("n.json")
+        self.assertEqual([layer["layer"] for layer in result["layers"]], list(range(30)))
+        first = result["layers"][0]
+        self.assertEqual((first["tokens"], first["references"]), (300, 41), "4 sinks, 37 of 296")
+        self.assertEqual(sum(first["distances"]["earlier"]["counts"]), 299)
+        self.assertEqual(sum(first["distances"]["references"]["counts"]), 2 * 259)
+        self.assertLess(first["length_ratio"]["nearest"]["whole"], first["length_ratio"]["mean"]["whole"])
+        self.assertLess(max(s["effective_rank"] for s in first["spectra"]), 259)
+        self.ok("neighbours", "-t", "1", "-m", "gemma3-f16", "--tokens", "200", "--json", "g.json")
+        self.assertEqual([layer["layer"] for layer in self.load("g.json")["layers"]], [5, 11, 17],
+                         "those that keep every token")
+        self.ok("report", "n.json", "--markdown", "n.md")
+        self.assertIn("nearest of all earlier tokens", self.ok("compare", "n.json", "n.json"))
+        self.refused("no --kv-* flags here", *command, "--kv-policy", "window", "--kv-budget", "64")
+        self.refused("--sinks 300: expected at least two less", *command, "--sinks", "300")
+
     def test_methods_are_every_policy_and_format(self):
         self.ok("fidelity", "-t", "1", "--tokens", "230", "--prefix", "220", "--methods", "64",
                 "--kv-recent", "16", "--json", "m.json")

@@ -30,6 +30,7 @@ EXPECTED = {
     "dataset": {"memory": 5, "scores": 60},
     "agent": {"memory": 3, "scores": 16},
     "premise": {"premise": 2000, "confidence": 15},
+    "neighbours": {"lines": 40},
 }
 MARKUP = "<script>document.title='ran'</script><b id=\"injected\">"
 

@@ -261,4 +261,26 @@ def premise():
     return result
 
 
-ALL = {f.__name__: f for f in (fidelity, methods, needle, ruler, kvretrieval, manyshot, dataset, agent, premise)}
+def neighbours():
+    rng = random.Random(13)
+    result = head("neighbours", [FULL])
+    result.update({"text": {"name": "bible", "tokens": 4096, "prefix": 4096}, "model_layers": 24,
+                   "references": {"stride": 10, "neighbours": 4, "sinks": 4},
+                   "distance_ends": [4, 16, 64, 256, 1024], "directions": [2 ** i for i in range(10)], "layers": []})
+    for layer in range(24):
+        far = {of: {"far": mean + 0.05 * rng.random(), "chance": 0.975, "counts": [90, 190, 700, 900, 1400, 800]}
+               for of, mean in (("earlier", 0.8), ("reference", 0.88), ("references", 0.93))}
+        ratios = {kind: {"whole": mean * (0.8 + 0.02 * layer), "k": mean * 0.8, "v": mean * 1.3}
+                  for kind, mean in (("nearest", 0.4), ("mean", 0.6), ("local", 0.9), ("random", 0.7))}
+        spectra = [{"part": part, "of": of, "centred": centred, "effective_rank": rank * (2 if centred else 1),
+                    "energy": [min(1.0, 2 ** i / rank / 4) for i in range(10)]}
+                   for of, rank in (("tokens", 20), ("residuals", 60)) for part in ("whole", "k", "v")
+                   for centred in (False, True)]
+        result["layers"].append({"layer": layer, "tokens": 4096, "references": 414, "distances": far,
+                                 "length_ratio": ratios, "k_share": {"lengths": 0.8, "nearest": 0.6, "random": 0.7},
+                                 "spectra": spectra})
+    return result
+
+
+ALL = {f.__name__: f for f in (fidelity, methods, needle, ruler, kvretrieval, manyshot, dataset, agent, premise,
+                               neighbours)}

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "eval/report/neighbours_view.h"
 #include "eval/report/numbers.h"
 #include "eval/report/result_view.h"
 #include "eval/report/results.h"
@@ -116,6 +117,10 @@ std::string difference(const Json& a, const Json& b, const CompareOptions& optio
   }
   if (kind_of(a) == "premise" && a.at("hidden") != b.at("hidden")) {
     return "hidden is " + quoted_json(a.at("hidden")) + " and " + quoted_json(b.at("hidden"));
+  }
+  for (const char* name : {"stride", "neighbours", "sinks"}) {
+    if (kind_of(a) != "neighbours") break;
+    if (auto text = field_difference(a, b, "references", name); !text.empty()) return text;
   }
   return "";
 }
@@ -261,6 +266,18 @@ void compare_scores(const Json& a, const Json& b, const std::vector<std::string>
       "95 %: whether the intervals overlap; where they do not, the difference is outside them.\n";
 }
 
+void compare_neighbours(const Json& a, const Json& b, std::string& out) {
+  add_line(out, fitted("mean of the layers", 64) + right("A", 12) + right("B", 12));
+  const auto in_a = main_figures(a);
+  const auto in_b = main_figures(b);
+  for (const MainFigure& figure : in_a) {
+    const auto other = std::find_if(in_b.begin(), in_b.end(),
+                                    [&](const auto& one) { return one.name == figure.name; });
+    if (other == in_b.end()) continue;
+    add_line(out, fitted(figure.name, 64) + right(figure.text(), 12) + right(other->text(), 12));
+  }
+}
+
 void compare_premise(const Json& a, const Json& b, std::string& out) {
   add_line(out, fitted("signal", 16) + right("temp.", 8) + right("Pearson A", 24) +
                     right("Pearson B", 24) + "  95 %");
@@ -314,6 +331,8 @@ Result<std::string> compare_results(const Json& a, const Json& b, const CompareO
     compare_fidelity(a, b, settings, out);
   } else if (kind_of(a) == "premise") {
     compare_premise(a, b, out);
+  } else if (kind_of(a) == "neighbours") {
+    compare_neighbours(a, b, out);
   } else {
     compare_scores(a, b, settings, out);
   }

@@ -77,6 +77,19 @@ TEST(Compare, RefusesWhatDiffersByName) {
   EXPECT_EQ(line_with(allowed.value(), "different"), "different: text.tokens is 300 and 301");
 }
 
+TEST(Compare, ShowsWhatLayersHaveInTheMean) {
+  const Json a = neighbours_result();
+  Json b = a;
+  b["layers"][1]["distances"]["earlier"]["far"] = 0.25;
+  const auto text = compare_results(a, b);
+  ASSERT_TRUE(text) << text.error();
+  EXPECT_EQ(line_with(text.value(), "nearest of all earlier"),
+            "more than 16 away: nearest of all earlier tokens 62.5 % 50.0 %");
+  b["references"]["stride"] = 20;
+  EXPECT_NE(compare_results(a, b).error().find("references.stride is 10 and 20"),
+            std::string::npos);
+}
+
 TEST(Compare, RefusesOtherQuestions) {
   const Json a = needle_result();
   Json b = a;

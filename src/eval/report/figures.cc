@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "eval/report/figures_neighbours.h"
 #include "eval/report/method_view.h"
 #include "eval/report/numbers.h"
 #include "eval/report/result_view.h"
@@ -362,6 +363,8 @@ std::vector<Figure> make_figures(const Json& result) {
     add_step_times(result, figures);
   } else if (kind_of(result) == "premise") {
     add_premise(result, figures);
+  } else if (kind_of(result) == "neighbours") {
+    add_neighbours(result, figures);
   } else {
     add_scores(result, figures);
     add_needle(result, figures);

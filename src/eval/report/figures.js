@@ -531,6 +531,47 @@ var figures = {};
     return spec;
   };
 
+  // Named series of points, as results by layer have them. A dashed one is a control.
+  figures.lines = function (data, look) {
+    var spec = base(look, look.narrow ? 260 : 300);
+    var names = data.series.map(function (one) { return one.name; });
+    var xs = extent(data.points.map(function (point) { return point.x; }));
+    var ys = data.points.map(function (point) { return point.y; });
+    var ticks = distinct(data.points.map(function (point) { return point.x; }));
+    spec.data = [{name: 'points', values: data.points.map(function (point) {
+      return Object.assign({tip: point.series + '\n' + data.x_title.replace(/ \(.*/, '') + ' ' + short(point.x) + '\n' +
+        (data.share ? (100 * point.y).toFixed(1) + ' %' : short(point.y))}, point);
+    })}];
+    spec.scales = [
+      {name: 'x', type: data.log_x ? 'log' : 'linear', base: 2, range: 'width', domain: xs, zero: false, padding: 8},
+      {name: 'y', range: 'height', domain: [0, data.share ? 1 : extent(ys.concat([1]))[1] * 1.05]},
+      {name: 'colour', type: 'ordinal', domain: names, range: look.palette},
+      {name: 'shape', type: 'ordinal', domain: names, range: SHAPES},
+      {name: 'dash', type: 'ordinal', domain: names,
+       range: data.series.map(function (one) { return one.dashed ? [5, 3] : []; })}
+    ];
+    spec.axes = [
+      yAxis(data.y_title, data.share ? {format: '%'} : {}),
+      xAxis(data.x_title, data.log_x || ticks.length <= MANY
+        ? {values: ticks, encode: plainLabels()} : {format: 'd', tickMinStep: 1, tickCount: look.narrow ? 4 : 8})
+    ];
+    spec.legends = [legend(look, longestOf(names), {fill: 'colour', shape: 'shape'})];
+    spec.marks = [
+      {type: 'group', from: {facet: {name: 'line', data: 'points', groupby: 'series'}}, marks: [
+        {type: 'line', from: {data: 'line'}, encode: {enter: {
+          x: {scale: 'x', field: 'x'}, y: {scale: 'y', field: 'y'}, stroke: {scale: 'colour', field: 'series'},
+          strokeWidth: {value: 1.5}, strokeDash: {scale: 'dash', field: 'series'}
+        }}},
+        {type: 'symbol', from: {data: 'line'}, encode: {enter: {
+          x: {scale: 'x', field: 'x'}, y: {scale: 'y', field: 'y'}, size: {value: 34},
+          fill: {scale: 'colour', field: 'series'}, shape: {scale: 'shape', field: 'series'}, tooltip: {field: 'tip'}
+        }}}
+      ]}
+    ];
+    if (!data.share) spec.marks = levelRule(look, 1, '1: as long as the token').concat(spec.marks);
+    return spec;
+  };
+
   // Medians of KL in tenths of c, where there are enough points for one.
   function tenths(points) {
     var bins = [];

@@ -113,7 +113,7 @@ Losses find_losses(const Json& result) {
     find_failures(result, losses);
   } else if (kind_of(result) == "fidelity") {
     find_kl_losses(result, losses);
-  } else {
+  } else if (kind_of(result) == "premise") {
     find_premise_losses(result, losses);
   }
   find_memory_losses(result, losses);

@@ -4,9 +4,11 @@
 #include <cmath>
 
 #include "eval/report/claims.h"
+#include "eval/report/claims_neighbours.h"
 #include "eval/report/losses.h"
 #include "eval/report/markdown_table.h"
 #include "eval/report/method_view.h"
+#include "eval/report/neighbours_view.h"
 #include "eval/report/numbers.h"
 #include "eval/report/result_view.h"
 #include "eval/report/results.h"
@@ -189,6 +191,19 @@ std::string correlation_table(const Json& result) {
   return table.text();
 }
 
+std::string neighbours_tables(const Json& result) {
+  MarkdownTable figures({"mean of the layers", "#here"});
+  for (const MainFigure& figure : main_figures(result)) {
+    figures.add({figure.name, figure.text()});
+  }
+  MarkdownTable claims({"claim of DeltaKV", "published", "measured here", "verdict", "why so"});
+  for (const Claim& claim : neighbours_claims(result)) {
+    claims.add(
+        {claim.text, claim.published, claim.measured, verdict_text(claim.verdict), claim.reason});
+  }
+  return figures.text() + "\n" + claims.text();
+}
+
 // Every other result with its own table.
 std::string other_sections(Results results, const Json* fidelity, const Json* needle) {
   std::string text;
@@ -200,6 +215,8 @@ std::string other_sections(Results results, const Json* fidelity, const Json* ne
       text.append(context_text(result)).append("\n").append(fidelity_table(result, nullptr));
     } else if (kind_of(result) == "premise") {
       text.append(correlation_table(result));
+    } else if (kind_of(result) == "neighbours") {
+      text.append(neighbours_tables(result));
     } else {
       text.append(score_table(result));
     }

@@ -43,12 +43,13 @@ TEST(Report, HasTheFiguresOfEachKind) {
             "step_time ");
   EXPECT_EQ(kinds_of(needle_result()), "memory scores needle needle needle ");
   EXPECT_EQ(kinds_of(premise_result()), "premise confidence ");
+  EXPECT_EQ(kinds_of(neighbours_result()), "lines lines lines ");
 }
 
 TEST(Report, EveryFigureHasAPlaceAndAKindThatTheScriptDraws) {
   const std::string page = page_of(all_results());
   const Json definitions = definitions_of(page);
-  EXPECT_EQ(definitions.size(), 9U + 2U + 6U * 5U);
+  EXPECT_EQ(definitions.size(), 9U + 2U + 3U + 6U * 5U);
   for (const Json& definition : definitions) {
     EXPECT_TRUE(has(page, "id=\"" + definition.at("id").get<std::string>() + "\""));
     EXPECT_TRUE(has(std::string(figures_script()),

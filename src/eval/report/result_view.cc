@@ -57,7 +57,8 @@ const std::string& kind_of(const Json& result) {
 }
 
 bool has_scores(const Json& result) {
-  return kind_of(result) != "fidelity" && kind_of(result) != "premise";
+  const std::string& kind = kind_of(result);
+  return kind != "fidelity" && kind != "premise" && kind != "neighbours";
 }
 
 std::string words_text(const Json& words) {

@@ -13,7 +13,7 @@ namespace kvasir::eval {
 
 /// "fidelity", "needle", ...
 const std::string& kind_of(const nlohmann::ordered_json& result);
-/// Whether it holds samples with scores: every kind but fidelity and premise.
+/// Whether it holds samples with scores: every kind but fidelity, premise and neighbours.
 bool has_scores(const nlohmann::ordered_json& result);
 
 /// A text, or an array of texts with spaces between.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "eval/report/field_check.h"
+#include "eval/report/neighbours_view.h"
 
 namespace kvasir::eval {
 namespace {
@@ -17,8 +18,8 @@ using Type = FieldType;
 constexpr auto kOrNull = FieldRule::Presence::kOrNull;
 constexpr auto kOptional = FieldRule::Presence::kOptional;
 
-constexpr std::array kKinds = {"fidelity", "needle",  "ruler", "kvretrieval",
-                               "manyshot", "dataset", "agent", "premise"};
+constexpr std::array kKinds = {"fidelity", "needle", "ruler",   "kvretrieval", "manyshot",
+                               "dataset",  "agent",  "premise", "neighbours"};
 constexpr std::array kTimes = {"total",      "attention",  "append", "metadata",
                                "compaction", "confidence", "rest"};
 constexpr size_t kMostBins = 1000;
@@ -294,6 +295,8 @@ Result<void> check_result(const Json& result, std::string_view name) {
     check_fidelity(check, result, settings);
   } else if (kind == "premise") {
     check_premise(check, result);
+  } else if (kind == "neighbours") {
+    check_neighbours(check, result);
   } else {
     check_samples(check, result, settings);
   }

@@ -43,7 +43,7 @@ TEST(Results, NamesTheWrongField) {
       {"/schema", 2, "f.json: schema: found 2, expected 1"},
       {"/kind", "poem",
        "f.json: kind: found \"poem\", expected fidelity, needle, ruler, kvretrieval, manyshot, "
-       "dataset, agent, premise"},
+       "dataset, agent, premise, neighbours"},
       {"/sets/0/kl/mean", "big", "f.json: sets[0].kl.mean: found \"big\", expected a number"},
       {"/sets/1/same_top", 1.5,
        "f.json: sets[1].same_top: found 1.5, expected a number from 0 to 1"},
@@ -83,6 +83,37 @@ TEST(Results, NamesTheWrongSample) {
             "f.json: scores[3].tags.depth: found an array of 1, expected a number or a text");
 }
 
+TEST(Results, NamesTheWrongFieldOfALayer) {
+  struct Case {
+    const char* path;
+    Json value;
+    const char* error;
+  };
+  const std::vector<Case> cases = {
+      {"/layers", Json::array(), "f.json: layers: found an array of 0, expected 1 to 1000"},
+      {"/layers/1/distances/reference/far", 2,
+       "f.json: layers[1].distances.reference.far: found 2, expected a number from 0 to 1"},
+      {"/layers/0/distances/earlier/counts",
+       {1, 2},
+       "f.json: layers[0].distances.earlier.counts: found an array of 2, expected 3 of them"},
+      {"/layers/0/length_ratio/local/v", "x",
+       "f.json: layers[0].length_ratio.local.v: found \"x\", expected a number from 0 on"},
+      {"/layers/0/spectra/3/part", "whole",
+       "f.json: layers[0].spectra[3]: found \"whole\", expected parts, vectors and centring in the "
+       "order of the schema"},
+      {"/layers/0/spectra/3/energy/2", 1.5,
+       "f.json: layers[0].spectra[3].energy[2]: found 1.5, expected a number from 0 to 1"},
+      {"/directions",
+       {1, 2},
+       "f.json: layers[0].spectra[0].energy: found an array of 3, expected 2 of them"},
+  };
+  for (const Case& wrong : cases) {
+    Json result = neighbours_result();
+    result[Json::json_pointer(wrong.path)] = wrong.value;
+    EXPECT_EQ(error_of(result), wrong.error);
+  }
+}
+
 TEST(Results, RefusesWhatIsNoResult) {
   EXPECT_EQ(parse_result("", "f").error(), "f: found no JSON, or only the beginning of it");
   EXPECT_EQ(parse_result("[]", "f").error(), "f: found an array of 0, expected an object");
@@ -109,7 +140,7 @@ TEST(Results, ReadsAFileOfAllowedSizeOnly) {
 }
 
 TEST(Results, RefusesEveryPrefix) {
-  for (const Json& result : {fidelity_result(), premise_result()}) {
+  for (const Json& result : {fidelity_result(), premise_result(), neighbours_result()}) {
     const std::string text = result.dump();
     for (size_t n = 0; n < text.size(); ++n) {
       ASSERT_FALSE(parse_result(std::string_view(text).substr(0, n), "f")) << n;

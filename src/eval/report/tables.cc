@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "eval/report/claims_neighbours.h"
 #include "eval/report/html.h"
 #include "eval/report/method_view.h"
+#include "eval/report/neighbours_view.h"
 #include "eval/report/numbers.h"
 #include "eval/report/result_view.h"
 
@@ -206,6 +208,74 @@ std::string correlation_table(const Json& result) {
   return "<h3>Correlation with the KL that hiding tokens costs</h3>\n" + table.html();
 }
 
+std::string claims_table(const Json& result) {
+  Table table({"claim of DeltaKV", "verdict", "published", "measured here", "why so"});
+  for (const Claim& claim : neighbours_claims(result)) {
+    table.add(
+        {claim.text, verdict_text(claim.verdict), claim.published, claim.measured, claim.reason});
+  }
+  return "<h3>Published and measured</h3>\n" + table.html();
+}
+
+std::vector<std::string> layer_cells(const std::string& name, const Json& layer) {
+  std::vector<std::string> cells = {name};
+  for (const char* of : {"earlier", "reference", "references"}) {
+    cells.push_back(percent_text(far_share(layer, of)));
+  }
+  for (const ReferenceKind& kind : reference_kinds()) {
+    std::string text = fixed_text(ratio_of(layer, kind.name, "whole"), 2);
+    text.append(" (").append(fixed_text(ratio_of(layer, kind.name, "k"), 2)).append(", ");
+    cells.push_back(text.append(fixed_text(ratio_of(layer, kind.name, "v"), 2)).append(")"));
+  }
+  for (const bool centred : {false, true}) {
+    for (const char* of : {"tokens", "residuals"}) {
+      cells.push_back(fixed_text(effective_rank(layer, of, centred), 1));
+    }
+  }
+  for (const char* of : {"lengths", "nearest", "random"}) {
+    cells.push_back(percent_text(layer.at("k_share").at(of)));
+  }
+  return cells;
+}
+
+std::string distances_table(const Json& result) {
+  std::vector<std::string> headings = {"tokens away"};
+  for (const std::string& bin : distance_bins(result)) headings.push_back("#" + bin);
+  Table table(headings);
+  const Json mean = mean_layer(result);
+  const auto add = [&](const char* name, const char* of) {
+    std::vector<std::string> cells = {name};
+    for (const double share : distance_shares(mean, of)) cells.push_back(percent_text(share));
+    table.add(cells);
+  };
+  add("nearest of all earlier tokens", "earlier");
+  add("nearest reference", "reference");
+  add("the k nearest references", "references");
+  return "<h3>How far away</h3>\n" + table.html();
+}
+
+std::string layers_table(const Json& result) {
+  std::vector<std::string> headings = {"layer", "#far: nearest of all earlier",
+                                       "#far: nearest reference", "#far: the k nearest"};
+  for (const ReferenceKind& kind : reference_kinds()) {
+    headings.push_back(std::string("#|x - m| / |x| (K, V): ") + kind.text);
+  }
+  for (const char* text :
+       {"#rank of x", "#rank of x - m", "#rank of x, centred", "#rank of x - m, centred",
+        "#K of |x|\u00b2", "#K of distances\u00b2, nearest", "#K of distances\u00b2, any"}) {
+    headings.emplace_back(text);
+  }
+  Table table(headings);
+  for (const Json& layer : result.at("layers")) {
+    table.add(layer_cells(count_text(layer.at("layer").get<double>()), layer));
+  }
+  table.add(layer_cells("mean", mean_layer(result)));
+  return "<h3>Layers</h3>\n" + table.html() +
+         "<p class=\"note\">Far: more than 16 tokens away. Rank: effective rank, exp of the "
+         "entropy "
+         "of the shares of squared singular values; centred: less the channel means.</p>\n";
+}
+
 }  // namespace
 
 std::string settings_table(const Json& result) {
@@ -224,6 +294,8 @@ std::string settings_table(const Json& result) {
 std::string measures_tables(const Json& result) {
   if (kind_of(result) == "fidelity") return fidelity_table(result);
   if (kind_of(result) == "premise") return correlation_table(result);
+  if (kind_of(result) == "neighbours")
+    return claims_table(result) + distances_table(result) + layers_table(result);
   std::string html = scores_table(result);
   if (kind_of(result) == "agent") html += agent_table(result);
   return html + groups_table(result);

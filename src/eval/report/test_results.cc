@@ -176,6 +176,59 @@ Json premise_result() {
   return result;
 }
 
+namespace {
+
+Json neighbours_layer(int layer, double far, double ratio, double rank) {
+  const auto distances = [](double share) {
+    return Json{{"far", share}, {"chance", 0.9}, {"counts", {10, 20, 70}}};
+  };
+  const auto lengths = [](double whole) {
+    return Json{{"whole", whole}, {"k", whole / 2}, {"v", whole * 1.5}};
+  };
+  Json json = {{"layer", layer},
+               {"tokens", 111},
+               {"references", 11},
+               {"distances",
+                {{"earlier", distances(far)},
+                 {"reference", distances(0.7)},
+                 {"references", distances(0.8)}}},
+               {"length_ratio",
+                {{"nearest", lengths(ratio)},
+                 {"mean", lengths(0.75)},
+                 {"local", lengths(1.2)},
+                 {"random", lengths(0.9)}}},
+               {"k_share", {{"lengths", 0.5}, {"nearest", 0.75}, {"random", 0.25}}},
+               {"spectra", Json::array()}};
+  for (const char* of : {"tokens", "residuals"}) {
+    for (const char* part : {"whole", "k", "v"}) {
+      for (const bool centred : {false, true}) {
+        const bool left = std::string(of) == "residuals";
+        json["spectra"].push_back({{"part", part},
+                                   {"of", of},
+                                   {"centred", centred},
+                                   {"effective_rank", left      ? rank
+                                                      : centred ? 20
+                                                                : 4},
+                                   {"energy", {0.25, left ? 0.5 : 0.75, 1}}});
+      }
+    }
+  }
+  return json;
+}
+
+}  // namespace
+
+Json neighbours_result() {
+  Json result = head("neighbours", Json::array({setting("full", "")}));
+  result["text"] = {{"name", "kjv"}, {"tokens", 111}, {"prefix", 111}};
+  result["references"] = {{"stride", 10}, {"neighbours", 4}, {"sinks", 4}};
+  result["model_layers"] = 6;
+  result["distance_ends"] = {4, 16};
+  result["directions"] = {1, 8, 32};
+  result["layers"] = {neighbours_layer(0, 0.75, 0.5, 40), neighbours_layer(5, 0.5, 1.25, 2)};
+  return result;
+}
+
 Json fidelity_of(const std::vector<HandMadeSet>& sets) {
   Json settings = Json::array({setting("full", "")});
   Json made = Json::array();
@@ -230,7 +283,7 @@ Json methods_needle(int conf, int h2o, int window) {
 }
 
 std::vector<Json> all_results() {
-  std::vector<Json> results = {fidelity_result(), premise_result()};
+  std::vector<Json> results = {fidelity_result(), premise_result(), neighbours_result()};
   for (const char* kind : {"needle", "ruler", "kvretrieval", "manyshot", "dataset", "agent"}) {
     results.push_back(scored_result(kind));
   }

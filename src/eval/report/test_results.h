@@ -20,6 +20,9 @@ nlohmann::ordered_json scored_result(const std::string& kind);
 
 nlohmann::ordered_json premise_result();
 
+/// Two layers, 0 and 5. In the first all of DeltaKV's observations hold, in the second none.
+nlohmann::ordered_json neighbours_result();
+
 /// A setting of a fidelity result by hand.
 struct HandMadeSet {
   std::string name;
