@@ -1,5 +1,5 @@
 // The choice of full layers against every choice there is.
-#include "select/anchor_layers.h"
+#include "select/full_layer_choice.h"
 
 #include <gtest/gtest.h>
 
@@ -47,8 +47,8 @@ void all_lists(int32_t n_layers, int32_t n_full, Layers& list, std::vector<Layer
 int64_t worth(const LayerOverlap& overlap, const Layers& layers) {
   int64_t sum = 0;
   for (int32_t t = 0; t < overlap.n_layers(); ++t) {
-    const int32_t anchor = *(std::upper_bound(layers.begin(), layers.end(), t) - 1);
-    if (anchor != t) sum += overlap.at(anchor, t);
+    const int32_t full = *(std::upper_bound(layers.begin(), layers.end(), t) - 1);
+    if (full != t) sum += overlap.at(full, t);
   }
   return sum;
 }
@@ -65,7 +65,7 @@ TEST(LayerOverlap, CountsWhatTwoLayersChoseInCommon) {
   EXPECT_EQ(overlap.at(2, 1), 1);
 }
 
-TEST(AnchorLayers, AreTheBestOfAllLists) {
+TEST(FullLayerChoice, AreTheBestOfAllLists) {
   int32_t n_ties = 0;
   for (uint32_t seed = 0; seed < 60; ++seed) {
     const int32_t n_layers = 1 + static_cast<int32_t>(seed) % 9;
@@ -82,7 +82,7 @@ TEST(AnchorLayers, AreTheBestOfAllLists) {
         if (difference > 0) best = &one;
       }
       n_ties += n_best > 1 ? 1 : 0;
-      const Anchors chosen = choose_anchors(overlap, n_full);
+      const FullLayers chosen = choose_full_layers(overlap, n_full);
       EXPECT_EQ(chosen.layers, *best) << seed << " " << n_full;
       EXPECT_EQ(chosen.common, worth(overlap, *best)) << seed << " " << n_full;
     }
@@ -90,25 +90,25 @@ TEST(AnchorLayers, AreTheBestOfAllLists) {
   EXPECT_GT(n_ties, 20);
 }
 
-TEST(AnchorLayers, OfEqualsTheFirstInOrder) {
+TEST(FullLayerChoice, OfEqualsTheFirstInOrder) {
   LayerOverlap overlap(6);
   overlap.add(std::vector<Layers>(6, Layers{3, 4}));
-  EXPECT_EQ(choose_anchors(overlap, 1).layers, (Layers{0}));
-  EXPECT_EQ(choose_anchors(overlap, 3).layers, (Layers{0, 1, 2}));
-  EXPECT_EQ(choose_anchors(overlap, 6).layers, (Layers{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(choose_full_layers(overlap, 1).layers, (Layers{0}));
+  EXPECT_EQ(choose_full_layers(overlap, 3).layers, (Layers{0, 1, 2}));
+  EXPECT_EQ(choose_full_layers(overlap, 6).layers, (Layers{0, 1, 2, 3, 4, 5}));
 }
 
-TEST(AnchorLayers, TheShareIsOfWhatTheOtherLayersChose) {
+TEST(FullLayerChoice, TheShareIsOfWhatTheOtherLayersChose) {
   LayerOverlap overlap(4);  // 0 and 1 alike, 2 and 3 alike
   overlap.add(std::vector<Layers>{{1, 2}, {1, 2}, {2, 3}, {2, 3}});
-  const Anchors chosen = choose_anchors(overlap, 2);
+  const FullLayers chosen = choose_full_layers(overlap, 2);
   EXPECT_EQ(chosen.layers, (Layers{0, 2}));
   EXPECT_EQ(chosen.common, 4);
   EXPECT_EQ(chosen.share, 1.0);
-  EXPECT_EQ(rate_anchors(overlap, {0, 1}).common, 2);
-  EXPECT_EQ(rate_anchors(overlap, {0, 1}).share, 0.5);
-  EXPECT_EQ(rate_anchors(overlap, {0}).share, 4.0 / 6);
-  EXPECT_EQ(rate_anchors(overlap, {0, 1, 2, 3}).share, 1.0);
+  EXPECT_EQ(rate_full_layers(overlap, {0, 1}).common, 2);
+  EXPECT_EQ(rate_full_layers(overlap, {0, 1}).share, 0.5);
+  EXPECT_EQ(rate_full_layers(overlap, {0}).share, 4.0 / 6);
+  EXPECT_EQ(rate_full_layers(overlap, {0, 1, 2, 3}).share, 1.0);
 }
 
 }  // namespace

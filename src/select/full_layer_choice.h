@@ -36,17 +36,17 @@ class LayerOverlap {
 };
 
 /// Full layers, each with the layers up to the next one, that read what it chose.
-struct Anchors {
+struct FullLayers {
   std::vector<int32_t> layers;  ///< ascending, 0 first
-  int64_t common = 0;           ///< sum of at(anchor, layer) over the layers that are not full
+  int64_t common = 0;           ///< sum of at(full, layer) over the layers that are not full
   double share = 1;             ///< of what those layers would choose themselves; 1: there are none
 };
 
 /// What these full layers are worth. Requires: ascending, 0 first, below n_layers().
-Anchors rate_anchors(const LayerOverlap& overlap, std::vector<int32_t> layers);
+FullLayers rate_full_layers(const LayerOverlap& overlap, std::vector<int32_t> layers);
 
 /// The n_full layers worth most, 0 among them; the lexicographically smallest of equals.
 /// Requires: 1 <= n_full <= n_layers().
-Anchors choose_anchors(const LayerOverlap& overlap, int32_t n_full);
+FullLayers choose_full_layers(const LayerOverlap& overlap, int32_t n_full);
 
 }  // namespace kvasir

@@ -1,4 +1,4 @@
-#include "select/anchor_layers.h"
+#include "select/full_layer_choice.h"
 
 #include <algorithm>
 #include <cassert>
@@ -38,9 +38,9 @@ void LayerOverlap::add(std::span<const std::vector<int32_t>> chosen) {
   }
 }
 
-Anchors rate_anchors(const LayerOverlap& overlap, std::vector<int32_t> layers) {
+FullLayers rate_full_layers(const LayerOverlap& overlap, std::vector<int32_t> layers) {
   assert(!layers.empty() && layers.front() == 0 && layers.back() < overlap.n_layers());
-  Anchors rated;
+  FullLayers rated;
   for (size_t i = 0; i < layers.size(); ++i) {
     const int32_t end = i + 1 < layers.size() ? layers[i + 1] : overlap.n_layers();
     for (int32_t t = layers[i] + 1; t < end; ++t) rated.common += overlap.at(layers[i], t);
@@ -52,9 +52,10 @@ Anchors rate_anchors(const LayerOverlap& overlap, std::vector<int32_t> layers) {
   return rated;
 }
 
-// best[k][a]: the most that layers a, a + 1, ... can have in common with k anchors, of which a is
-// the first. The anchor behind it is the first layer that attains it, and so the list the smallest.
-Anchors choose_anchors(const LayerOverlap& overlap, int32_t n_full) {
+// best[k][a]: the most that layers a, a + 1, ... can have in common with k full layers, of which a
+// is the first. The full layer behind it is the first layer that attains it, and so the list the
+// smallest.
+FullLayers choose_full_layers(const LayerOverlap& overlap, int32_t n_full) {
   const int32_t n = overlap.n_layers();
   assert(n_full >= 1 && n_full <= n);
   constexpr int64_t kNone = -1;
@@ -76,7 +77,7 @@ Anchors choose_anchors(const LayerOverlap& overlap, int32_t n_full) {
   }
   std::vector<int32_t> layers;
   for (int32_t k = n_full, a = 0; k > 0; a = next[z(k--)][z(a)]) layers.push_back(a);
-  return rate_anchors(overlap, std::move(layers));
+  return rate_full_layers(overlap, std::move(layers));
 }
 
 }  // namespace kvasir
