@@ -100,17 +100,12 @@ Result<Target> find_target(const Flags& flags, const EnvLookup& env) {
   return target;
 }
 
-Result<LayerOverlap> measure(const Flags& flags, const Target& target, const Keep& keep) {
-  auto model = eval::load_model(target.path, nullptr);
-  if (!model) return Error{model.error()};
-  const llama_vocab* vocab = llama_model_get_vocab(model.value().get());
-  auto tokens = eval::first_tokens(vocab, flags.text, flags.tokens);
+Result<eval::ChoicePlan> make_plan(const Flags& flags, const Target& target, const Keep& keep,
+                                   const llama_model* model) {
+  auto tokens = eval::first_tokens(llama_model_get_vocab(model), flags.text, flags.tokens);
   if (!tokens) return Error{tokens.error()};
-  const eval::ChoicePlan plan{std::move(tokens.value()), flags.points, target.layers, keep,
-                              flags.threads};
-  eval::Progress progress(flags.points);
-  return eval::overlap_of_choices(model.value(), plan,
-                                  [&] { progress.advance(1, "reading " + flags.text); });
+  return eval::ChoicePlan{std::move(tokens.value()), flags.points, target.layers, keep,
+                          flags.threads};
 }
 
 void print_choice(const char* name, const FullLayers& full) {
@@ -156,7 +151,16 @@ int calibrate_command(const std::vector<std::string>& args, const EnvLookup& env
   const auto target = find_target(flags, env);
   if (!target) return complain(target.error(), 2);
   eval::set_llama_log(false);
-  const auto overlap = measure(flags, target.value(), options.select_params.keep.value_or(Keep{}));
+  auto model = eval::load_model(target.value().path, nullptr);
+  if (!model) return complain(model.error(), 2);
+  const Keep kept = options.select_params.keep.value_or(Keep{});
+  const auto plan = make_plan(flags, target.value(), kept, model.value().get());
+  if (!plan) return complain(plan.error(), 2);
+  const auto overlap = [&] {
+    eval::Progress progress(flags.points);  // its line ends before anything is printed
+    return eval::overlap_of_choices(model.value(), plan.value(),
+                                    [&] { progress.advance(1, "reading " + flags.text); });
+  }();
   if (!overlap) return complain(overlap.error(), 1);
   return report(flags, target.value(), overlap.value());
 }
