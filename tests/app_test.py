@@ -25,7 +25,9 @@ ENDLESS = ["--kv-policy", "window", "--kv-budget", "64", "--kv-positions", "cach
 # Arguments that are refused, and a word that the one line has to contain.
 REFUSED = [
     (["nonsense"], "unknown command"),
-    (["calibrate"], "not in this version"),
+    (["calibrate", "-m", "/nonexistent.gguf"], "no such file"),
+    (["calibrate", "-m", str(MODEL), "--out", "/nonexistent/x.json"], "--out"),
+    (["calibrate", "-m", str(MODEL), "--layers", "1000", "--out", "/tmp"], "--layers 1000"),
     (["train"], "not in this version"),
     (["inspect"], "not in this version"),
     (["run", "--kv-policy", "nonsense"], "nonsense"),
@@ -193,6 +195,29 @@ class Runs(WithFolder):
         flags = {"KVASIR_FLAGS": "--kv-policy window --kv-budget 16"}
         self.assertEqual(stats_of(run(*args, **flags).stderr)["kept"], 16)
         self.assertEqual(stats_of(run(*args, "--kv-budget", "24", **flags).stderr)["kept"], 24)
+
+    def test_layers_of_a_calibration_are_used(self):
+        model = self.folder / "m.gguf"
+        model.symlink_to(MODEL)
+        found = self.folder / "m.gguf.kvasir.json"
+        calibrate = ["calibrate", "-m", str(model), "--text", "gpl", "--tokens", "256", "--points", "2",
+                     "--layers", "4"]
+        result = run(*calibrate)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        layers = json.loads(found.read_text())["full_layers"]
+        self.assertEqual((len(layers), layers[0]), (4, 0))
+        again = run(*calibrate)
+        self.assertEqual((again.returncode, again.stdout), (2, ""))
+        self.assertIn("--force", again.stderr)
+
+        args = ["run", "-m", str(model), "-p", "One two three", "-n", "2", "-no-cnv"]
+        line = f"kvasir: --kv-full-layers {','.join(map(str, layers))}, from {found}\n"
+        self.assertIn(line, run(*args, "--kv-select", "omnikv").stderr)
+        self.assertNotIn(str(found), run(*args).stderr)
+        found.write_text("{}")
+        refused = run(*args, "--kv-select", "omnikv")
+        self.assertEqual(refused.returncode, 2)
+        self.assertTrue(refused.stderr.startswith(f"kvasir: {found}: "), refused.stderr)
 
     def test_interruption_leaves_whole_lines_and_statistics(self):
         trace = self.folder / "trace.jsonl"

@@ -18,13 +18,14 @@ constexpr std::array kFrontEnds = {
 };
 
 constexpr std::array kOwnCommands = {
+    OwnCommand{"calibrate", "which layers of a model are full with --kv-select omnikv"},
     OwnCommand{"doctor", "this CPU, this model, and what a set of flags would cost"},
     OwnCommand{"eval", "what a set of flags costs in answers, on your own model"},
     OwnCommand{"measure", "speed against stock llama.cpp, in paired runs"},
     OwnCommand{"model", "models by name: list, path NAME, pull NAME"},
 };
 
-constexpr std::array<std::string_view, 3> kReserved = {"calibrate", "train", "inspect"};
+constexpr std::array<std::string_view, 2> kReserved = {"train", "inspect"};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "app/arguments.h"
+#include "app/calibration_file.h"
 #include "app/exit_hook.h"
 #include "app/help.h"
 #include "app/models.h"
@@ -108,6 +109,15 @@ Result<std::optional<ModelInfo>> inspect_model(Command command,
   return largest;
 }
 
+// Full layers from the file beside the model, where they are not given.
+Result<void> use_calibration(Command command, const std::vector<std::string>& args,
+                             const EnvLookup& env, const ModelInfo& model, CacheOptions& options) {
+  const auto note = take_calibration(model_source(command, args, env).paths, model, options);
+  if (!note) return Error{note.error()};
+  if (!note.value().empty()) std::fprintf(stderr, "kvasir: %s\n", note.value().c_str());
+  return {};
+}
+
 // A plug-in that is named for stock programs would register the same device twice here.
 void forget_plug_in() {
   const char* path = std::getenv("GGML_BACKEND_PATH");
@@ -180,7 +190,7 @@ int run_front_end(const FrontEnd& entry, std::vector<std::string> args) {
     return call(entry, std::move(args));
   }
   forget_plug_in();
-  const Result<CacheOptions> options = read_options(args, env);
+  Result<CacheOptions> options = read_options(args, env);
   if (!options) return refuse(options.error());
   if (asks_for_text(entry.command, args, env)) return answer_text_request(entry, args, env);
   if (auto valid = validate(options.value()); !valid) return refuse(valid.error());
@@ -193,6 +203,10 @@ int run_front_end(const FrontEnd& entry, std::vector<std::string> args) {
     Result<std::optional<ModelInfo>> info = inspect_model(entry.command, args, env);
     if (!info) return refuse(info.error());
     model = std::move(info.value());
+    if (model) {
+      auto used = use_calibration(entry.command, args, env, *model, options.value());
+      if (!used) return refuse(used.error());
+    }
   }
   auto prepared = prepare_arguments(entry.command, std::move(args), env, options.value(), model);
   if (!prepared) return refuse(prepared.error());

@@ -1,7 +1,8 @@
 // Runs a llama.cpp front end in this process with the cache on the device.
 //
-// Reads flags, environment and the model's metadata, hands the decisions to arguments.h, registers
-// the device and calls the front end. Prints refusals; called once from main().
+// Reads flags, environment, the model's metadata and the calibration beside it, hands the decisions
+// to arguments.h, registers the device and calls the front end. Prints refusals; called once from
+// main().
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/calibrate.h"
 #include "app/command.h"
 #include "app/doctor.h"
 #include "app/front_ends.h"
@@ -47,6 +48,7 @@ int dispatch(int argc, char** argv) {
     return 0;
   }
   if (const FrontEnd* entry = find_front_end(name)) return run_front_end(*entry, args);
+  if (name == "calibrate") return calibrate_command(args, process_env());
   if (name == "doctor") return doctor_command(args, process_env());
   if (name == "model") return model_command(args, process_env());
   if (name == "eval") return eval::eval_command(args);

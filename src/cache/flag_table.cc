@@ -407,7 +407,8 @@ constexpr auto kFlags = std::to_array<Flag>({
      set_keep,
      get_keep},
     {{"--kv-full-layers", "LIST", "layers that read every token: 0,1,2,8,18",
-      "omnikv: 0, 1, 2, a quarter and nine sixteenths of the layers; quest: 0, 1",
+      "omnikv: those in MODEL.kvasir.json (kvasir calibrate), or 0, 1, 2, a quarter and nine "
+      "sixteenths of the layers; quest: 0, 1",
       "ascending numbers below the number of layers; with omnikv 0 is among them"},
      set_full_layers,
      get_full_layers},

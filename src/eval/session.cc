@@ -42,6 +42,8 @@ Result<Session> Session::open(std::shared_ptr<llama_model> model, const SessionP
   context.flash_attn_type = params.flash_attention;
   context.swa_full = params.swa_full;
   context.kv_unified = false;
+  context.cb_eval = params.on_node;
+  context.cb_eval_user_data = params.on_node_data;
 
   Session session;
   session.model_ = std::move(model);

@@ -33,6 +33,9 @@ struct SessionParams {
   /// AUTO: llama.cpp switches it off for the whole model if a device declines one layer.
   llama_flash_attn_type flash_attention = LLAMA_FLASH_ATTN_TYPE_ENABLED;
   bool swa_full = false;  ///< sliding-window layers with as many cells as the others
+  /// Is asked of each node of a graph, and shown those it wants (llama.h: cb_eval).
+  ggml_backend_sched_eval_callback on_node = nullptr;
+  void* on_node_data = nullptr;
 };
 
 /// Which tokens of a batch yield logits.
