@@ -34,7 +34,7 @@ REFUSED = [
     (["run", "--kv-polcy", "conf"], "--kv-policy"),
     (["run", "--kv-budget"], "--kv-budget"),
     (["run", "--kv-policy", "conf", "--kv-tau", "2"], "--kv-tau"),
-    (["run", "--kv-format", "latent"], "--kv-format"),
+    (["run", "--kv-format", "nf5"], "--kv-format"),
     (["run", "--kv-trace", "/nonexistent/trace"], "--kv-trace"),
     (["run", "-ctk", "q8_0"], "--kv-format"),
     (["bench", "-ctv", "f16,q4_0"], "--kv-format"),
