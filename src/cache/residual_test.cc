@@ -40,8 +40,10 @@ Sequence alike(const LayerGeometry& g, int32_t n, const RopeTable* rope, uint32_
   for (int32_t t = 0; t < n; ++t) {
     float* k = s.k.data() + ptrdiff_t{t} * g.width_k();
     float* v = s.v.data() + ptrdiff_t{t} * g.width_v();
-    for (int32_t d = 0; d < g.width_k(); ++d) k[d] = 0.2F * k[d] + base.k_row(t * t % 7)[d];
-    for (int32_t d = 0; d < g.width_v(); ++d) v[d] = 0.2F * v[d] + base.v_row(t * t % 7)[d];
+    for (int32_t d = 0; d < g.width_k(); ++d)
+      k[d] = 0.2F * k[d] + base.k_row((t % 7) * (t % 7) % 7)[d];
+    for (int32_t d = 0; d < g.width_v(); ++d)
+      v[d] = 0.2F * v[d] + base.v_row((t % 7) * (t % 7) % 7)[d];
     for (int32_t h = 0; rope != nullptr && h < g.n_kv_heads; ++h) {
       rope->rotate(t, k + ptrdiff_t{h} * g.head_dim_k);
     }
