@@ -82,6 +82,9 @@ class ColdTier {
                       float* out) const = 0;
   virtual void read_v(int32_t head, int32_t first, int32_t n, float* out) const = 0;
 
+  /// A hint: rows `slots` of one head are read next. Fetches what they lie in.
+  virtual void fetch(int32_t /*head*/, std::span<const int32_t> /*slots*/) const {}
+
   /// True if kernels can read the codes of K and V themselves (kernels.h, attends_coded).
   virtual bool attends_coded() const { return false; }
   /// Where the codes of one head's slots [first, first + n) lie, which are in one page of kernels.

@@ -94,6 +94,7 @@ class LayerCache {
   void read_cold_k(int32_t head, int32_t first, int32_t n, float* out) const {
     cold_->read_k(head, first, n, positions_.data() + n_head_ + first, out);
   }
+  void fetch_cold(int32_t head, std::span<const int32_t> slots) const { cold_->fetch(head, slots); }
   void read_cold_v(int32_t head, int32_t first, int32_t n, float* out) const {
     cold_->read_v(head, first, n, out);
   }

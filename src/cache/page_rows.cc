@@ -71,6 +71,7 @@ PageRows read_rows(const LayerCache& rows, const PageRef& page, int32_t head,
     gather_f16(rows.rows(), page, head, scratch, with_v);
     return {scratch.k(), scratch.v()};
   }
+  if (page.rows != nullptr) rows.fetch_cold(head, {page.rows, static_cast<size_t>(page.n)});
   for_runs(page, [&](int32_t first, int32_t n, int32_t at) {
     rows.read_cold_k(head, first, n, scratch.rows() + ptrdiff_t{at} * g.head_dim_k);
   });

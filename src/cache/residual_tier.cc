@@ -136,6 +136,41 @@ void ResidualTier::read_part(int32_t slot, int32_t head, bool is_k, float* row) 
   codec_.add_difference(difference(at.index), head, is_k, row);
 }
 
+// First the differences, which say who the fathers are, then the fathers.
+void ResidualTier::fetch(int32_t head, std::span<const int32_t> slots) const {
+  const auto lines = [](const std::byte* from, size_t n) {
+    constexpr size_t kLine = 64;
+    for (size_t at = 0; at < n + kLine; at += kLine)
+      __builtin_prefetch(from + std::min(at, n), 0, 2);
+  };
+  const auto reference = [&](int32_t index) {
+    for (const bool is_k : {true, false}) {
+      const ResidualCodec::Bytes part = codec_.in_reference(head, is_k);
+      lines(refs_.at(index) + part.at, part.n - 1);
+    }
+  };
+  for (const int32_t slot : slots) {
+    const Place at = place(slot);
+    if (at.is_reference) continue;
+    __builtin_prefetch(difference(at.index) + codec_.difference_bytes(), 0, 3);
+    for (const bool is_k : {true, false}) {
+      const ResidualCodec::Bytes part = codec_.in_difference(head, is_k);
+      lines(difference(at.index) + part.at, part.n - 1);
+    }
+  }
+  for (const int32_t slot : slots) {
+    const Place at = place(slot);
+    if (at.is_reference) {
+      reference(at.index);
+      continue;
+    }
+    for (int32_t i = 0; i < codec_.params().neighbours; ++i) {
+      const int32_t index = father(at.index, i);
+      if (index >= 0) reference(index);
+    }
+  }
+}
+
 void ResidualTier::read_k(int32_t head, int32_t first, int32_t n, const int32_t* positions,
                           float* out) const {
   const int32_t head_dim = codec_.geometry().head_dim_k;

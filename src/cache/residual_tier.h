@@ -40,6 +40,7 @@ class ResidualTier final : public ColdTier {
   void read_k(int32_t head, int32_t first, int32_t n, const int32_t* positions,
               float* out) const override;
   void read_v(int32_t head, int32_t first, int32_t n, float* out) const override;
+  void fetch(int32_t head, std::span<const int32_t> slots) const override;
   void keep(int32_t first, std::span<const int32_t> survivors, int32_t offset) override;
   void clear() override;
   bool copy_from(const ColdTier& other) override;

@@ -85,6 +85,16 @@ void ResidualCodec::encode(const float* x, const float* mean, std::byte* to) con
   }
 }
 
+ResidualCodec::Bytes ResidualCodec::in_reference(int32_t head, bool is_k) const {
+  const Part& p = part(head, is_k);
+  return {p.in_reference, references_->row_bytes(p.head_dim)};
+}
+
+ResidualCodec::Bytes ResidualCodec::in_difference(int32_t head, bool is_k) const {
+  const Part& p = part(head, is_k);
+  return {p.in_difference, differences_->row_bytes(p.head_dim)};
+}
+
 void ResidualCodec::decode_reference(const std::byte* from, int32_t head, bool is_k,
                                      float* row) const {
   const Part& p = part(head, is_k);

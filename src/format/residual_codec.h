@@ -80,6 +80,13 @@ class ResidualCodec {
   /// Encodes x - mean, both [width()].
   void encode(const float* x, const float* mean, std::byte* to) const;
 
+  /// Where K (V) of one head lies in a reference, and in a difference.
+  struct Bytes {
+    size_t at, n;
+  };
+  Bytes in_reference(int32_t head, bool is_k) const;
+  Bytes in_difference(int32_t head, bool is_k) const;
+
   /// K (V) of one head of a reference, [head_dim].
   void decode_reference(const std::byte* from, int32_t head, bool is_k, float* row) const;
   /// mean + difference of K (V) of one head: row holds the mean, [head_dim], and then the sum.
