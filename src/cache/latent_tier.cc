@@ -43,7 +43,7 @@ std::byte* LatentTier::row(int32_t slot) const {
 
 bool LatentTier::reserve(int32_t n_rows) {
   while (int64_t{page_rows_} * static_cast<int64_t>(pages_.size()) < n_rows) {
-    std::byte* page = arena_->allocate(row_bytes_ * z(page_rows_));
+    std::byte* page = arena_->allocate(page_bytes());
     if (page == nullptr) return false;
     pages_.push_back(page);
   }
@@ -138,7 +138,7 @@ void LatentTier::keep(int32_t first, std::span<const int32_t> survivors, int32_t
   n_rows_ = to;
   const size_t n_pages = z((n_rows_ + page_rows_ - 1) / page_rows_);
   for (size_t p = n_pages; p < pages_.size(); ++p) {
-    arena_->release(pages_[p], row_bytes_ * z(page_rows_));
+    arena_->release(pages_[p], page_bytes());
   }
   if (n_pages < pages_.size()) pages_.resize(n_pages);
   if (n_rows_ == 0) clear();
@@ -146,7 +146,7 @@ void LatentTier::keep(int32_t first, std::span<const int32_t> survivors, int32_t
 
 void LatentTier::clear() {
   n_rows_ = 0;
-  for (std::byte* page : pages_) arena_->release(page, row_bytes_ * z(page_rows_));
+  for (std::byte* page : pages_) arena_->release(page, page_bytes());
   give_back(pages_);
   for (Side* side : {&k_, &v_}) {
     give_back(side->axes.mean);
@@ -162,7 +162,7 @@ bool LatentTier::copy_from(const ColdTier& source) {
     return false;
   }
   for (size_t p = 0; p < pages_.size(); ++p) {
-    std::memcpy(pages_[p], other.pages_[p], row_bytes_ * z(page_rows_));
+    std::memcpy(pages_[p], other.pages_[p], page_bytes());
   }
   n_rows_ = other.n_rows_;
   k_.axes = other.k_.axes;
@@ -175,13 +175,13 @@ size_t LatentTier::bytes() const {
   for (const Side* side : {&k_, &v_}) {
     floats += side->axes.mean.capacity() + side->axes.axes.capacity();
   }
-  return pages_.size() * PageArena::footprint(row_bytes_ * z(page_rows_)) +
+  return pages_.size() * PageArena::footprint(page_bytes()) +
          pages_.capacity() * sizeof(std::byte*) + floats * sizeof(float);
 }
 
 // For a cap on bytes, which this tier is refused with: what is said here is no bound.
 void LatentTier::describe(LayerShape& shape) const {
-  shape.cold_page = static_cast<int64_t>(PageArena::footprint(row_bytes_ * z(page_rows_)));
+  shape.cold_page = static_cast<int64_t>(PageArena::footprint(page_bytes()));
   shape.cold_page_slots = page_rows_;
   shape.unit = unit();
 }

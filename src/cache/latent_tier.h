@@ -51,6 +51,7 @@ class LatentTier final : public ColdTier {
   void read(const Side& side, int32_t head, int32_t head_dim, int32_t slot, float* out) const;
   std::byte* row(int32_t slot) const;
   bool reserve(int32_t n_rows);
+  size_t page_bytes() const { return row_bytes_ * static_cast<size_t>(page_rows_); }
 
   LayerGeometry geometry_;
   const KvKernels* kernels_;

@@ -12,11 +12,15 @@ std::string layer_list(const std::vector<int32_t>& layers) {
   return text;
 }
 
+bool is_usual_full_layer(int32_t layer, int32_t n_layers) {
+  return layer <= 2 || layer == n_layers / 4 || layer == 9 * n_layers / 16;
+}
+
 std::vector<int32_t> usual_full_layers(int32_t n_layers) {
-  std::vector<int32_t> layers = {0, 1, 2, n_layers / 4, 9 * n_layers / 16};
-  std::sort(layers.begin(), layers.end());
-  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
-  layers.erase(std::lower_bound(layers.begin(), layers.end(), std::max(1, n_layers)), layers.end());
+  std::vector<int32_t> layers;
+  for (int32_t layer = 0; layer < std::max(1, n_layers); ++layer) {
+    if (is_usual_full_layer(layer, n_layers)) layers.push_back(layer);
+  }
   return layers;
 }
 

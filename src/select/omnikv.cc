@@ -68,7 +68,7 @@ class OmniKvSelector final : public Selector {
  private:
   bool is_full(int32_t layer, int32_t n_layers) const {
     if (given_) return std::binary_search(given_->begin(), given_->end(), layer);
-    return layer <= 2 || layer == n_layers / 4 || layer == 9 * n_layers / 16;
+    return is_usual_full_layer(layer, n_layers);
   }
 
   Keep keep_;
