@@ -19,6 +19,7 @@
 #include "kernels/half.h"
 #include "kernels/kernels.h"
 #include "kernels/read_loop.h"
+#include "kernels/row_tiles.h"
 #include "machine_peak.h"
 
 namespace kvasir::bench {
@@ -132,14 +133,17 @@ void attend(benchmark::State& bench, const KvKernels* table, Shape shape, size_t
 struct CodedFormat {
   const char* name;
   Packing k, v;
+  bool in_tiles = false;
 };
 
 constexpr Packing kInt8{Levels::kSigned, 8, Scaling::kGroup};
 constexpr Packing kInt4{Levels::kUnsigned, 4, Scaling::kGroupZero};
 constexpr Packing kK5{Levels::kUnsigned, 5, Scaling::kGroupZeroMean, 64, true};
 constexpr Packing kV4{Levels::kUnsigned, 4, Scaling::kGroupZero, 64, true};
-constexpr CodedFormat kCodedFormats[] = {
-    {"int8", kInt8, kInt8}, {"int4", kInt4, kInt4}, {"k5v4", kK5, kV4}};
+constexpr CodedFormat kCodedFormats[] = {{"int8", kInt8, kInt8, true},
+                                         {"int8-rows", kInt8, kInt8},
+                                         {"int4", kInt4, kInt4},
+                                         {"k5v4", kK5, kV4}};
 
 // One iteration as above, from codes.
 void attend_codes(benchmark::State& bench, const KvKernels* table, const CodedFormat* format,
@@ -150,8 +154,12 @@ void attend_codes(benchmark::State& bench, const KvKernels* table, const CodedFo
   const size_t head_bytes = (k_page + v_page) * kPages;
   const size_t n_heads = std::max<size_t>(1, working_set / head_bytes);
   // 2^-7 as binary16 everywhere, which is scales and codes of 0 and 32.
-  const std::vector<uint16_t> codes((n_heads * head_bytes + k_page + v_page) / 2, 0x2000);
-  const auto* bytes = reinterpret_cast<const std::byte*>(codes.data());
+  const std::vector<uint16_t> codes((n_heads * head_bytes + k_page + v_page + 64) / 2, 0x2000);
+  void* first = const_cast<uint16_t*>(codes.data());
+  size_t room = codes.size() * 2;
+  const auto* bytes = static_cast<const std::byte*>(std::align(64, room - 64, first, room));
+  const RowTiles k_tiles{format->k, head_dim, RowLayout::kKeyTile};
+  const RowTiles v_tiles{format->v, head_dim, RowLayout::kValueTile};
   Queries queries(n_rows, head_dim);
   std::vector<std::byte> memory(coded_query_bytes(n_rows, head_dim) + 64);
   CodedQueries coded;
@@ -172,6 +180,10 @@ void attend_codes(benchmark::State& bench, const KvKernels* table, const CodedFo
       page.k.rows = bytes + i * (k_page + v_page);
       page.v.rows = page.k.rows + k_page;
       page.next_k = page.v.rows + v_page;
+      if (format->in_tiles) {
+        v_tiles.point(page.v.rows, 0, page.v);
+        k_tiles.point(page.k.rows, 0, page.k);
+      }
       page.next_v = page.next_k + k_page;
       table->attend_coded(args, page, coded, 0, state);
     }

@@ -150,7 +150,7 @@ std::unique_ptr<ColdTier> Cache::make_cold(int32_t layer, PageArena& arena) cons
   const RowCodecs codecs = codecs_of(layer);
   if (!codecs.demotes()) return nullptr;
   if (codecs.store == ColdStore::kCodes) {
-    return std::make_unique<CodedTier>(l.geometry, codecs, arena);
+    return std::make_unique<CodedTier>(l.geometry, codecs, *kernels_, arena);
   }
   const CacheOptions& options = config_.options;
   std::unique_ptr<ColdTier> tier;

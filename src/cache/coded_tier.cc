@@ -113,10 +113,12 @@ CodedTier::Side CodedTier::make_side(const RowCodec* codec, int32_t head_dim, in
   const RowCodec& c = codec == nullptr ? f16_codec() : *codec;
   const size_t shared = c.shared_bytes(head_dim);
   return {&c,     head_dim, c.row_bytes(head_dim),
-          shared, offset,   BlockTable(c.block_rows(), shared * z(n_heads))};
+          shared, offset,   BlockTable(c.block_rows(), shared * z(n_heads)),
+          false,  {}};
 }
 
-CodedTier::CodedTier(const LayerGeometry& geometry, const RowCodecs& codecs, PageArena& arena)
+CodedTier::CodedTier(const LayerGeometry& geometry, const RowCodecs& codecs,
+                     const KvKernels& kernels, PageArena& arena)
     : geometry_(geometry),
       codecs_(codecs),
       arena_(&arena),
@@ -132,13 +134,28 @@ CodedTier::CodedTier(const LayerGeometry& geometry, const RowCodecs& codecs, Pag
   const Packing* v = v_.codec->packing();
   attends_coded_ = k != nullptr && v != nullptr &&
                    kvasir::attends_coded(*k, geometry.head_dim_k, *v, geometry.head_dim_v);
+  if (!attends_coded_ || kernels.attend_coded == nullptr) return;
+  lay_in_tiles(k_, RowLayout::kKeyTile);
+  lay_in_tiles(v_, RowLayout::kValueTile);
+}
+
+// Where the packing allows it. A tile takes the room of its rows.
+void CodedTier::lay_in_tiles(Side& side, RowLayout layout) const {
+  const Packing& packing = *side.codec->packing();
+  side.in_tiles = has_tiles(packing, side.head_dim);
+  side.tiles = {packing, side.head_dim, layout};
+  assert(!side.in_tiles || side.tiles.bytes() == side.row_bytes * kPageSlots);
 }
 
 CodedTier::~CodedTier() { clear(); }
 
-std::byte* CodedTier::codes(const Side& side, int32_t head, int32_t slot) const {
+std::byte* CodedTier::row(const Side& side, int32_t head, int32_t slot) const {
   return pages_[z(slot / page_slots_)] + z(head) * head_bytes_ + side.offset +
          z(slot % page_slots_) * side.row_bytes;
+}
+
+std::byte* CodedTier::tile(const Side& side, int32_t head, int32_t slot) const {
+  return row(side, head, slot / kPageSlots * kPageSlots);
 }
 
 bool CodedTier::reserve(int32_t n_rows) {
@@ -187,10 +204,30 @@ void CodedTier::encode(Side& side, const F16Tier& rows, bool is_k, int32_t first
                          scratch.codes.data(),
                          shared == nullptr ? nullptr : shared + z(h) * side.shared_bytes);
       for (int32_t r = 0; r < block; ++r) {
-        std::memcpy(codes(side, h, n_rows_ + done + r),
-                    scratch.codes.data() + z(r) * side.row_bytes, side.row_bytes);
+        const int32_t slot = n_rows_ + done + r;
+        const std::byte* codes = scratch.codes.data() + z(r) * side.row_bytes;
+        if (side.in_tiles) {
+          side.tiles.put(codes, tile(side, h, slot), slot % kPageSlots);
+        } else {
+          std::memcpy(row(side, h, slot), codes, side.row_bytes);
+        }
       }
     }
+  }
+}
+
+// Slots that lie in one page and in one block.
+void CodedTier::decode(const Side& side, int32_t head, int32_t first, int32_t n,
+                       const std::byte* shared, float* out) const {
+  if (!side.in_tiles) {
+    side.codec->decode(side.head_dim, row(side, head, first), n, shared, out);
+    return;
+  }
+  std::byte codes[2 * kMaxHeadDim];  // codes, and scales that are fewer
+  assert(side.row_bytes <= sizeof(codes));
+  for (int32_t slot = first; slot < first + n; ++slot, out += side.head_dim) {
+    side.tiles.get(tile(side, head, slot), slot % kPageSlots, codes);
+    side.codec->decode(side.head_dim, codes, 1, shared, out);
   }
 }
 
@@ -204,7 +241,7 @@ void CodedTier::read(const Side& side, int32_t head, int32_t first, int32_t n, f
     if (shared != nullptr) shared += z(head) * side.shared_bytes;
     const int32_t page_end = (slot / page_slots_ + 1) * page_slots_;
     const int32_t n_run = std::min({end, block_end, page_end}) - slot;
-    side.codec->decode(side.head_dim, codes(side, head, slot), n_run, shared, out);
+    decode(side, head, slot, n_run, shared, out);
     out += ptrdiff_t{n_run} * side.head_dim;
     slot += n_run;
   }
@@ -221,9 +258,14 @@ void CodedTier::read_v(int32_t head, int32_t first, int32_t n, float* out) const
 
 bool CodedTier::find_side(const Side& side, int32_t head, int32_t first, int32_t n,
                           CodedSide& found) const {
-  found.packing = *side.codec->packing();
-  found.head_dim = side.head_dim;
-  found.rows = codes(side, head, first);
+  if (side.in_tiles) {
+    side.tiles.point(tile(side, head, first), first % kPageSlots, found);
+  } else {
+    found.packing = *side.codec->packing();
+    found.head_dim = side.head_dim;
+    found.layout = RowLayout::kRows;
+    found.rows = row(side, head, first);
+  }
   found.n_runs = 0;
   for (int32_t slot = first; slot < first + n;) {
     if (found.n_runs == kMostRuns) return false;
@@ -240,23 +282,44 @@ bool CodedTier::find_page(int32_t head, int32_t first, int32_t n, CodedPage& pag
   assert(attends_coded_ && first >= 0 && first + n <= n_rows_);
   assert(first / page_slots_ == (first + n - 1) / page_slots_);
   const bool has_next = first + n < n_rows_;
-  page.next_k = has_next ? codes(k_, head, first + n) : nullptr;
-  page.next_v = has_next ? codes(v_, head, first + n) : nullptr;
+  page.next_k = has_next ? page_start(k_, head, first + n) : nullptr;
+  page.next_v = has_next ? page_start(v_, head, first + n) : nullptr;
   return find_side(k_, head, first, n, page.k) && find_side(v_, head, first, n, page.v);
+}
+
+// Rows of all heads, in pieces that lie side by side at both ends.
+void CodedTier::move_run(const Side& side, int32_t from, int32_t to, int32_t n) {
+  const int32_t room = side.in_tiles ? kPageSlots : page_slots_;
+  while (n > 0) {
+    const int32_t piece = std::min({n, room - from % room, room - to % room});
+    for (int32_t h = 0; h < geometry_.n_kv_heads; ++h) {
+      if (side.in_tiles) {
+        side.tiles.move(tile(side, h, from), from % kPageSlots, tile(side, h, to), to % kPageSlots,
+                        piece);
+      } else {
+        std::memmove(row(side, h, to), row(side, h, from), z(piece) * side.row_bytes);
+      }
+    }
+    from += piece;
+    to += piece;
+    n -= piece;
+  }
 }
 
 void CodedTier::keep(int32_t first, std::span<const int32_t> survivors, int32_t offset) {
   int32_t to = first;
-  for (const int32_t survivor : survivors) {
-    const int32_t from = survivor - offset;
-    assert(from >= to && from < n_rows_);
+  for (size_t begin = 0; begin < survivors.size();) {
+    size_t end = begin + 1;
+    while (end < survivors.size() && survivors[end] == survivors[end - 1] + 1) ++end;
+    const int32_t from = survivors[begin] - offset;
+    const auto n = static_cast<int32_t>(end - begin);
+    assert(from >= to && from + n <= n_rows_);
     if (from != to) {
-      for (int32_t h = 0; h < geometry_.n_kv_heads; ++h) {
-        std::memcpy(codes(k_, h, to), codes(k_, h, from), k_.row_bytes);
-        std::memcpy(codes(v_, h, to), codes(v_, h, from), v_.row_bytes);
-      }
+      move_run(k_, from, to, n);
+      move_run(v_, from, to, n);
     }
-    ++to;
+    to += n;
+    begin = end;
   }
   n_rows_ = to;
   k_.blocks.keep(first, survivors, offset);

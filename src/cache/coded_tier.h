@@ -2,7 +2,8 @@
 // blocks of rows share.
 //
 // Slots are dense and ascend by position. A page holds kPageSlots x pages_of slots, head by head:
-// the K codes of its slots, then their V codes. Rows are taken in whole blocks, encoded once and
+// the K codes of its slots, then their V codes, packed row behind row or, where kernels multiply
+// codes of 8 bits, in tiles (kernels/row_tiles.h). Rows are taken in whole blocks, encoded once and
 // never again: compaction moves codes, and what a block shares (a scale per channel) lives until
 // its last row has left. Not thread-safe for writing; reading may happen on several threads.
 #pragma once
@@ -17,6 +18,7 @@
 #include "format/f16_page.h"
 #include "format/row_codec.h"
 #include "kernels/coded_page.h"
+#include "kernels/row_tiles.h"
 
 namespace kvasir {
 
@@ -60,7 +62,8 @@ class BlockTable {
 
 class CodedTier final : public ColdTier {
  public:
-  CodedTier(const LayerGeometry& geometry, const RowCodecs& codecs, PageArena& arena);
+  CodedTier(const LayerGeometry& geometry, const RowCodecs& codecs, const KvKernels& kernels,
+            PageArena& arena);
   ~CodedTier() override;
 
   const RowCodecs& codecs() const { return codecs_; }
@@ -90,14 +93,25 @@ class CodedTier final : public ColdTier {
     size_t shared_bytes;  // of one head
     size_t offset;        // of the side's codes in what a page holds of a head
     BlockTable blocks;
+    bool in_tiles = false;
+    RowTiles tiles;
   };
   static Side make_side(const RowCodec* codec, int32_t head_dim, int32_t n_heads, size_t offset);
+  void lay_in_tiles(Side& side, RowLayout layout) const;
   bool reserve(int32_t n_rows);
   void encode(Side& side, const F16Tier& rows, bool is_k, int32_t first, int32_t n,
               EncodeScratch& scratch);
   void read(const Side& side, int32_t head, int32_t first, int32_t n, float* out) const;
   bool find_side(const Side& side, int32_t head, int32_t first, int32_t n, CodedSide& found) const;
-  std::byte* codes(const Side& side, int32_t head, int32_t slot) const;
+  // Where a packed row lies, or the tile that holds it.
+  std::byte* row(const Side& side, int32_t head, int32_t slot) const;
+  std::byte* tile(const Side& side, int32_t head, int32_t slot) const;
+  const std::byte* page_start(const Side& side, int32_t head, int32_t slot) const {
+    return side.in_tiles ? tile(side, head, slot) : row(side, head, slot);
+  }
+  void decode(const Side& side, int32_t head, int32_t first, int32_t n, const std::byte* shared,
+              float* out) const;
+  void move_run(const Side& side, int32_t from, int32_t to, int32_t n);
   void release_from(int32_t first_page);
 
   LayerGeometry geometry_;

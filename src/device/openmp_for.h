@@ -16,7 +16,9 @@ class OpenMpFor final : public ParallelFor {
       for (int64_t i = 0; i < n_items; ++i) f(i, 0);
       return;
     }
-#pragma omp parallel for schedule(dynamic, 1) num_threads(n_workers_)
+// Neighbours go to one worker, in shares that shrink: attention's ranges follow each other, so that
+// what is fetched ahead at the end of one is the start of the next.
+#pragma omp parallel for schedule(guided) num_threads(n_workers_)
     for (int64_t i = 0; i < n_items; ++i) f(i, omp_get_thread_num());
   }
 

@@ -1,11 +1,13 @@
 // attend_coded: every table that has it against the reference, with the error that kernels.h
 // allows.
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <sstream>
 
 #include "kernels/coded_page.h"
 #include "kernels/reference/reference.h"
+#include "kernels/row_tiles.h"
 #include "kernels/test_support.h"
 
 namespace kvasir {
@@ -164,7 +166,7 @@ struct Inputs {
 };
 
 // Twice, as for two pages of one unit: the second call finds its queries ready.
-Outputs run(const KvKernels& table, const Inputs& in) {
+Outputs run(const KvKernels& table, const Inputs& in, const CodedPage& page) {
   const size_t n = coded_query_bytes(in.c.n_rows + 2, in.c.head_dim_k);
   std::vector<std::byte> memory(n + 64);
   void* at = memory.data();
@@ -174,7 +176,6 @@ Outputs run(const KvKernels& table, const Inputs& in) {
   queries.n_rows = in.c.n_rows + 2;
   queries.eight_bits = in.c.eight_bits;
   queries.memory = static_cast<std::byte*>(std::align(64, n, at, space));
-  const CodedPage page{in.k.side(), in.v.side()};
   std::optional<Outputs> out;
   for (int i = 0; i < 2; ++i) {
     out.emplace(in.c.n_rows, in.c.head_dim_v, in.c.n_slots, in.c.old_state);
@@ -182,6 +183,27 @@ Outputs run(const KvKernels& table, const Inputs& in) {
                        out->state.view());
   }
   return std::move(*out);
+}
+
+Outputs run(const KvKernels& table, const Inputs& in) {
+  return run(table, in, {in.k.side(), in.v.side()});
+}
+
+/// The rows of `side` in a tile from slot `first` on; all other bytes are 255, so scales NaN.
+CodedSide in_tile(const CodedSide& side, int32_t n_slots, RowLayout layout, int32_t first,
+                  std::vector<std::byte>& memory) {
+  const RowTiles tiles{side.packing, side.head_dim, layout};
+  memory.assign(tiles.bytes() + 64, std::byte{0xFF});
+  void* at = memory.data();
+  size_t space = memory.size();
+  auto* tile = static_cast<std::byte*>(std::align(64, tiles.bytes(), at, space));
+  const size_t row_bytes = side.packing.row_bytes(side.head_dim);
+  for (int32_t slot = 0; slot < n_slots; ++slot) {
+    tiles.put(side.rows + static_cast<size_t>(slot) * row_bytes, tile, first + slot);
+  }
+  CodedSide out = side;
+  tiles.point(tile, first, out);
+  return out;
 }
 
 void expect_near(double got, double want, double bound, const std::string& what) {
@@ -286,6 +308,46 @@ TEST_P(AttendCoded, HeadDimsOfKAndVMayDiffer) {
     expect_agreement(*GetParam(), c, rng);
     if (HasFailure()) return;
   }
+}
+
+// Rows that lie in tiles are multiplied as rows that do not are, to the bit.
+TEST_P(AttendCoded, TilesAreReadAsRows) {
+  std::mt19937 rng(8);
+  int32_t turn = 0;
+  std::vector<std::byte> k_memory, v_memory;
+  for (const Packing& packing : packings(false)) {
+    for (const int32_t head_dim : {64, 128, 576}) {
+      if (!has_tiles(packing, head_dim)) continue;
+      for (const auto& [first, n_slots] : {std::pair{0, 64}, {0, 1}, {0, 33}, {16, 48}, {32, 19}}) {
+        for (const int32_t n_rows : {1, 3, 4, 7}) {
+          Case c{packing, packing, head_dim, head_dim, n_slots, n_rows};
+          c.n_runs = n_slots >= 48 ? 1 + turn % kMostRuns : 1;
+          c.masked = turn % 3 == 1;
+          c.scores = turn % 4 < 2;
+          c.old_state = turn % 5 < 3;
+          c.eight_bits = turn++ % 2 == 0;
+          const Inputs in(c, rng);
+          Outputs want = run(*GetParam(), in);
+          Outputs got =
+              run(*GetParam(), in,
+                  {in_tile(in.k.side(), n_slots, RowLayout::kKeyTile, first, k_memory),
+                   in_tile(in.v.side(), n_slots, RowLayout::kValueTile, first, v_memory)});
+          for (int32_t row = 0; row < n_rows; ++row) {
+            const auto r = static_cast<size_t>(row);
+            ASSERT_EQ(got.state.m[r], want.state.m[r]) << c.text();
+            ASSERT_EQ(got.state.s[r], want.state.s[r]) << c.text();
+            for (int32_t d = 0; d < head_dim; ++d) {
+              ASSERT_EQ(got.state.row(row)[d], want.state.row(row)[d]) << c.text();
+            }
+            for (int32_t slot = 0; c.scores && slot < n_slots; ++slot) {
+              ASSERT_EQ(got.scores[row][slot], want.scores[row][slot]) << c.text();
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GE(turn, 2 * 3 * 5 * 4);
 }
 
 // Queries of another unit in the same memory.

@@ -22,13 +22,24 @@ struct SharedRun {
   const std::byte* shared = nullptr;  ///< what the packing's scaling says; null where it is none
 };
 
-/// K or V of one page: consecutive packed rows.
+/// How the rows of a page lie.
+enum class RowLayout {
+  kRows,       ///< packed, one behind the other
+  kKeyTile,    ///< in a tile (row_tiles.h), 64-byte aligned
+  kValueTile,  ///< the same for V
+};
+
+/// K or V of one page: consecutive rows.
 struct CodedSide {
   Packing packing;
   int32_t head_dim = 0;
-  const std::byte* rows = nullptr;  ///< row r at rows + r * packing.row_bytes(head_dim)
-  int32_t n_runs = 0;               ///< 1..kMostRuns; the last one ends at the page's n_slots
+  /// Packed: row r at rows + r * packing.row_bytes(head_dim). In a tile: the code of the page's
+  /// first slot and channel.
+  const std::byte* rows = nullptr;
+  int32_t n_runs = 0;  ///< 1..kMostRuns; the last one ends at the page's n_slots
   std::array<SharedRun, kMostRuns> runs;
+  RowLayout layout = RowLayout::kRows;
+  const std::byte* scales = nullptr;  ///< in a tile: of the first slot and group
 };
 
 struct CodedPage {

@@ -207,16 +207,16 @@ void attend_coded(const PageArgs& args, const CodedPage& page, CodedQueries& que
   read_scales(page.k, args.n_slots, key_scales);
   Prefetcher next_keys = fetch_rows(page.next_k, page.k);
   Prefetcher next_values = fetch_rows(page.next_v, page.v);
-  make_key_tile(page.k, args.n_slots, next_keys, keys);
+  const uint8_t* tile = key_tile(page.k, args.n_slots, next_keys, keys);
   const Packing& packing = page.k.packing;
-  const KeyPage key_page{keys,
+  const KeyPage key_page{tile,
+                         tile != keys,
                          &key_scales,
                          packing.levels == Levels::kSigned,
                          packing.has_zero(),
                          (page.k.head_dim + 3) / 4,
                          packing.has_groups() ? packing.group_channels / 4 : 0};
   ValuePage value_page;
-  value_page.tile = values;
   value_page.side = &page.v;
   bool have_values = false;
   const PreparedQueries prepared(queries.memory, queries.n_rows, page.k.head_dim);
@@ -239,7 +239,7 @@ void attend_coded(const PageArgs& args, const CodedPage& page, CodedQueries& que
       read_scales(page.v, args.n_slots, value_page.scales);
       normalize_scales(value_page);
       while (next_keys.at < next_keys.end) next_keys.step();
-      make_value_tile(page.v, args.n_slots, next_values, values);
+      value_page.tile = value_tile(page.v, args.n_slots, next_values, values);
       have_values = true;
     }
     for (int32_t run = 0, first = 0; run < page.v.n_runs; ++run) {
@@ -247,6 +247,7 @@ void attend_coded(const PageArgs& args, const CodedPage& page, CodedQueries& que
       coded_output(value_page, values_of_run, first, block, sums.weight, next_values);
       first = values_of_run.end;
     }
+    while (next_values.at < next_values.end) next_values.step();
   }
 }
 

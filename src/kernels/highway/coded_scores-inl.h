@@ -104,6 +104,7 @@ HWY_INLINE void prepare(const CodedSide& keys, const std::byte* shared, CodedQue
 /// What score tiles read of a page's keys.
 struct KeyPage {
   const uint8_t* tile;
+  bool in_place;  // no tile was made, so nothing of the next page was fetched meanwhile
   const SlotScales* scales;
   bool flipped;         // codes are 128 higher than they mean
   bool has_zero;        // of slots
@@ -134,6 +135,7 @@ HWY_INLINE void coded_score_tile(const KeyPage& page, const PreparedQueries& que
     for (int32_t quad = g * page.group_quads; quad < end; ++quad) {
       const uint8_t* from = page.tile + quad * 4 * kPageSlots + slot * 4;
       ahead.step();
+      if (page.in_place) ahead.step();
       Bytes key[kVectors];
       for (int32_t v = 0; v < kVectors; ++v) key[v] = _mm512_load_si512(from + v * 64);
       for (int32_t r = 0; r < kRows; ++r) {

@@ -65,9 +65,21 @@ HWY_INLINE void read_two_halfs(const CodedSide& side, int32_t n_slots, size_t of
   }
 }
 
+/// Those of a tile lie in the order of SlotScales.
+HWY_INLINE void read_tile_scales(const CodedSide& side, int32_t n_slots, SlotScales& scales) {
+  const auto* from = reinterpret_cast<const uint16_t*>(side.scales);
+  for (int32_t g = 0; g < scales.n_groups; ++g, from += kPageSlots) {
+    for (int32_t slot = 0; slot < kPageSlots; slot += kLanes) {
+      const __m256i halfs = _mm256_maskz_loadu_epi16(first_lane_mask(n_slots - slot), from + slot);
+      store(Vec{_mm512_cvtph_ps(halfs)}, scales.scale + g * kPageSlots + slot);
+    }
+  }
+}
+
 HWY_INLINE void read_scales(const CodedSide& side, int32_t n_slots, SlotScales& scales) {
   const Packing& packing = side.packing;
   scales.n_groups = packing.n_groups(side.head_dim);
+  if (side.layout != RowLayout::kRows) return read_tile_scales(side, n_slots, scales);
   if (packing.has_zero()) {
     for (int32_t g = 0; g < scales.n_groups; ++g) {
       read_two_halfs(side, n_slots, static_cast<size_t>(g) * 4, scales.scale + g * kPageSlots,
@@ -139,6 +151,7 @@ HWY_INLINE Bytes load_codes(const uint8_t* row_codes, int32_t chunk, int32_t n) 
 HWY_INLINE Prefetcher fetch_rows(const std::byte* rows, const CodedSide& like) {
   if (rows == nullptr) return {};
   const auto* at = reinterpret_cast<const uint16_t*>(rows);
+
   return {at, at + kPageSlots * like.packing.row_bytes(like.head_dim) / sizeof(uint16_t)};
 }
 
@@ -206,39 +219,53 @@ HWY_NOINLINE void make_value_tile(const CodedSide& side, int32_t n_slots, Prefet
   }
 }
 
-HWY_INLINE void make_key_tile(const CodedSide& side, int32_t n_slots, Prefetcher& ahead,
-                              uint8_t* tile) {
+/// The key tile of a page: its own, or one that is made in `room`.
+HWY_INLINE const uint8_t* key_tile(const CodedSide& side, int32_t n_slots, Prefetcher& ahead,
+                                   uint8_t* room) {
+  if (side.layout == RowLayout::kKeyTile) return reinterpret_cast<const uint8_t*>(side.rows);
   switch (side.packing.bits) {
     case 2:
-      return make_key_tile<2>(side, n_slots, 0, ahead, tile);
+      make_key_tile<2>(side, n_slots, 0, ahead, room);
+      break;
     case 3:
-      return make_key_tile<3>(side, n_slots, 0, ahead, tile);
+      make_key_tile<3>(side, n_slots, 0, ahead, room);
+      break;
     case 4:
-      return make_key_tile<4>(side, n_slots, 0, ahead, tile);
+      make_key_tile<4>(side, n_slots, 0, ahead, room);
+      break;
     case 5:
-      return make_key_tile<5>(side, n_slots, 0, ahead, tile);
+      make_key_tile<5>(side, n_slots, 0, ahead, room);
+      break;
     default:
       assert(side.packing.bits == 8);
-      return make_key_tile<8>(side, n_slots, side.packing.levels == Levels::kSigned ? 128 : 0,
-                              ahead, tile);
+      make_key_tile<8>(side, n_slots, side.packing.levels == Levels::kSigned ? 128 : 0, ahead,
+                       room);
   }
+  return room;
 }
 
-HWY_INLINE void make_value_tile(const CodedSide& side, int32_t n_slots, Prefetcher& ahead,
-                                uint8_t* tile) {
+/// The value tile of a page, likewise.
+HWY_INLINE const uint8_t* value_tile(const CodedSide& side, int32_t n_slots, Prefetcher& ahead,
+                                     uint8_t* room) {
+  if (side.layout == RowLayout::kValueTile) return reinterpret_cast<const uint8_t*>(side.rows);
   switch (side.packing.bits) {
     case 2:
-      return make_value_tile<2>(side, n_slots, ahead, tile);
+      make_value_tile<2>(side, n_slots, ahead, room);
+      break;
     case 3:
-      return make_value_tile<3>(side, n_slots, ahead, tile);
+      make_value_tile<3>(side, n_slots, ahead, room);
+      break;
     case 4:
-      return make_value_tile<4>(side, n_slots, ahead, tile);
+      make_value_tile<4>(side, n_slots, ahead, room);
+      break;
     case 5:
-      return make_value_tile<5>(side, n_slots, ahead, tile);
+      make_value_tile<5>(side, n_slots, ahead, room);
+      break;
     default:
       assert(side.packing.bits == 8);
-      return make_value_tile<8>(side, n_slots, ahead, tile);
+      make_value_tile<8>(side, n_slots, ahead, room);
   }
+  return room;
 }
 
 }  // namespace

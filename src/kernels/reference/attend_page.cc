@@ -7,6 +7,7 @@
 
 #include "kernels/half.h"
 #include "kernels/reference/reference.h"
+#include "kernels/row_tiles.h"
 
 namespace kvasir::reference {
 namespace {
@@ -52,9 +53,24 @@ class CodedValues {
   static size_t at(int32_t slot, int32_t head_dim, int32_t d) {
     return static_cast<size_t>(slot) * static_cast<size_t>(head_dim) + static_cast<size_t>(d);
   }
-  static std::vector<float> values(const CodedSide& side, int32_t n_slots) {
+  // Packed rows of a side that lies in a tile.
+  static std::vector<std::byte> unpack_tile(const CodedSide& side, int32_t n_slots) {
+    const RowTiles tiles{side.packing, side.head_dim, side.layout};
+    const size_t row_bytes = side.packing.row_bytes(side.head_dim);
+    std::vector<std::byte> rows(row_bytes * static_cast<size_t>(n_slots));
+    for (int32_t slot = 0; slot < n_slots; ++slot) {
+      tiles.get(side, slot, rows.data() + static_cast<size_t>(slot) * row_bytes);
+    }
+    return rows;
+  }
+  static std::vector<float> values(CodedSide side, int32_t n_slots) {
     std::vector<float> out(static_cast<size_t>(n_slots * side.head_dim));
     const size_t row_bytes = side.packing.row_bytes(side.head_dim);
+    std::vector<std::byte> rows;
+    if (side.layout != RowLayout::kRows) {
+      rows = unpack_tile(side, n_slots);
+      side.rows = rows.data();
+    }
     int32_t first = 0;
     for (int32_t i = 0; i < side.n_runs; ++i) {
       const SharedRun& run = side.runs[static_cast<size_t>(i)];
