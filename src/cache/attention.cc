@@ -22,7 +22,7 @@ using attention::z;
 
 namespace {
 
-constexpr int32_t kMinSplitPages = 4;  // pages that make a split worth its merge
+constexpr int32_t kMinSplitPages = 2;  // pages that make a split worth its merge
 // Items that a call is cut into where the context is long enough. A constant, not the number of
 // threads: the cut decides the order of sums, and results must not depend on threads.
 constexpr int64_t kTargetItems = 32;
@@ -166,7 +166,7 @@ void collect_mass(const Call& call, int32_t stream_index, ParallelFor& parallel)
   const bool most = mass.heads == HeadReduction::kMax;
   const float weight = most ? 1.0F : 1.0F / static_cast<float>(n_heads);
   const int32_t n_pages = order.n_pages();
-  constexpr int32_t pages_per_item = 8;
+  constexpr int32_t pages_per_item = 32;
   parallel.run((n_pages + pages_per_item - 1) / pages_per_item, [&](int64_t item, int32_t) {
     const auto first = static_cast<int32_t>(item) * pages_per_item * kPageSlots;
     const int32_t n = std::min(pages_per_item * kPageSlots, n_places - first);

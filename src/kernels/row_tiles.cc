@@ -21,10 +21,12 @@ uint32_t byte_mask(int32_t first, int32_t end) {
 }
 
 // to[c] = the masked bytes of (low[c], high[c]) read as one number and shifted right, to[c]'s own
-// elsewhere; n whole vectors. `to` may be `low`: each vector is read before it is written.
+// elsewhere; 0 < shift < 32, n whole vectors. `to` may be `low`: each vector is read before it is
+// written.
 void funnel_dwords(const std::byte* low, const std::byte* high, int32_t shift, uint32_t mask,
                    std::byte* to, int32_t n) {
   constexpr int32_t kDwords = kVectorBytes / 4;
+  const int32_t left = 32 - shift;
   for (int32_t first = 0; first < n; first += kDwords) {
     const size_t at = z(first) * 4;
     uint32_t a[kDwords], b[kDwords], old[kDwords];
@@ -32,10 +34,20 @@ void funnel_dwords(const std::byte* low, const std::byte* high, int32_t shift, u
     std::memcpy(b, high + at, sizeof(b));
     std::memcpy(old, to + at, sizeof(old));
     for (int32_t c = 0; c < kDwords; ++c) {
-      const uint32_t above = shift == 0 ? 0 : b[c] << (32 - shift);
-      old[c] = ((a[c] >> shift | above) & mask) | (old[c] & ~mask);
+      old[c] = ((a[c] >> shift | b[c] << left) & mask) | (old[c] & ~mask);
     }
     std::memcpy(to + at, old, sizeof(old));
+  }
+}
+
+// The same without a shift.
+void mask_dwords(const std::byte* from, uint32_t mask, std::byte* to, int32_t n) {
+  for (int32_t c = 0; c < n; ++c) {
+    uint32_t a, old;
+    std::memcpy(&a, from + 4 * z(c), sizeof(a));
+    std::memcpy(&old, to + 4 * z(c), sizeof(old));
+    old = (a & mask) | (old & ~mask);
+    std::memcpy(to + 4 * z(c), &old, sizeof(old));
   }
 }
 
@@ -107,8 +119,14 @@ void RowTiles::move_values(const std::byte* from, int32_t from_slot, std::byte* 
     const auto quad_at = [&](int32_t q) {
       return from + z(std::clamp(q, 0, kPageSlots / 4 - 1)) * quad_bytes;
     };
-    funnel_dwords(quad_at(low), quad_at(low + 1), 8 * (first - 4 * low), mask,
-                  to + z(quad) * quad_bytes, head_dim);
+    std::byte* target = to + z(quad) * quad_bytes;
+    if (first == 4 * low && mask == ~uint32_t{0}) {
+      std::memmove(target, quad_at(low), quad_bytes);
+    } else if (first == 4 * low) {
+      mask_dwords(quad_at(low), mask, target, head_dim);
+    } else {
+      funnel_dwords(quad_at(low), quad_at(low + 1), 8 * (first - 4 * low), mask, target, head_dim);
+    }
   }
 }
 
