@@ -165,6 +165,20 @@ TEST(MemoryCap, ReferencesOutliveTheirTokens) {
             (700 + 650 + 19) / 20 * 4096);
 }
 
+TEST(MemoryCap, TablesOfReferencesGrowAsTheirVectorsDo) {
+  const ReferenceShape shape = residual_shape().references;
+  ReferenceLoad load;
+  load.n_own = load.own_capacity = load.index_capacity = 1000;
+  load.n_live = load.n_indices = 1000;
+  load.pages = load.table = 50;
+  load.group_capacity = 150;
+  // Nothing is taken: scratch of a group more than 9600 rows need, when some of them leave.
+  EXPECT_EQ(reference_bound(shape, load, 9600, 0).tables,
+            50 * 8 + 1000 * 8 + 1000 * 4 + 150 * 16 + 151 * 16);
+  EXPECT_EQ(reference_bound(shape, load, 9600, 128).tables,
+            102 * 8 + grown(1000, 1013) * (8 + 4) + grown(150, 153) * 16 + 153 * 16);
+}
+
 TEST(MemoryCap, FathersPast65534TakeAByteMore) {
   ReferenceShape shape = residual_shape().references;
   ReferenceLoad load;

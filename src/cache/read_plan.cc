@@ -67,7 +67,7 @@ int64_t ReadPlan::most_bytes(int64_t n_slots) {
   const int64_t n = most_pages(n_slots);
   const int64_t room = n + n / 4 + 16;  // see open_page
   constexpr int64_t kNumber = sizeof(int32_t);
-  return room * (int64_t{sizeof(Page)} + 2 * kPageSlots * kNumber) + 2 * n_slots * kNumber;
+  return room * (int64_t{sizeof(Page)} + 2 * kNumber * kPageSlots) + 2 * n_slots * kNumber;
 }
 
 // How many pages a choice takes differs from step to step, so there is room for some more.

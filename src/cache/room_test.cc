@@ -385,6 +385,21 @@ TEST(Room, MostOfTheCapIsUsed) {
   }
 }
 
+// Protected tokens that are demoted may need more references than they brought.
+TEST(Room, TheSmallestCapCountsReferencesOfWhatLeft) {
+  SerialFor parallel;
+  const auto least = [&](const char* residual) {
+    const Shared setting{"random", std::string("--kv-format residual --kv-protect 1040 "
+                                               "--kv-recent 16 --kv-residual ") +
+                                       residual};
+    const Context context(shared_options(setting, 1), 4, parallel);
+    return smallest_cap_mib(context.caches(), 128, 1);
+  };
+  // 8 streams, 4 layers and 1024 rows, of which all but 8 are differences, of 272 bytes a father.
+  EXPECT_GT(least("s=128,k=16"), 8 * 4 * 1024 * 15 * 272 >> 20);
+  EXPECT_LT(least("s=128,k=1"), 40);
+}
+
 TEST(Room, BesideASlidingWindow) {
   SerialFor serial;
   Context context(options_of("conf", "f16", tight_cap("conf", "f16", 4, true)), 4, serial, true);
