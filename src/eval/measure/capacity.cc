@@ -27,7 +27,7 @@ class Sequences {
       : session_(std::move(session)),
         tokens_(random_tokens(plan.depth + 1, session_.session().n_vocab(), plan.seed)) {}
 
-  /// Reads the first sequence and decodes a token of it.
+  /// Reads the first sequence and decodes two tokens of it.
   Result<void> read_first(int32_t depth);
   /// Copies the first one until there are n, and decodes a token of each.
   Result<void> grow_to(int32_t n);
@@ -65,7 +65,9 @@ Result<void> Sequences::read_first(int32_t depth) {
   auto filled = session_.session().fill(std::span(tokens_).first(static_cast<size_t>(depth)), 0);
   if (!filled) return filled;
   n_ = 1;
-  return step(1);
+  // What leaves at the end of a step may do so only when the next one begins.
+  auto first = step(1);
+  return first ? step(1) : first;
 }
 
 Result<void> Sequences::grow_to(int32_t n) {

@@ -1,7 +1,7 @@
 // How many sequences of one length a number of bytes holds under a setting, and how fast they
 // decode together.
 //
-// One sequence is read and decodes a token, so that what its policy evicts and what its format
+// One sequence is read and decodes two tokens, so that what its policy evicts and what its format
 // demotes has left; the others are copies of it. Nothing is evicted to make room: where one more
 // does not fit, it is counted out. Every byte of the caches counts: rows, metadata, workspace, and
 // beside them what the prompt of one sequence takes for a moment while it arrives.
