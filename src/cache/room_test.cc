@@ -400,6 +400,20 @@ TEST(Room, TheSmallestCapCountsReferencesOfWhatLeft) {
   EXPECT_LT(least("s=128,k=1"), 40);
 }
 
+// A layer that observes keeps the scores of all query heads of all streams for a moment.
+TEST(Room, ScoresOfLayersThatObserveAreCounted) {
+  SerialFor parallel;
+  const std::vector<int32_t> n_new(kStreams, 1);
+  const auto grows = [&](const char* full_layers) {
+    const Shared setting{"window",
+                         std::string("--kv-select omnikv --kv-full-layers ") + full_layers};
+    Context context(shared_options(setting, 1), 4, parallel);
+    const CacheLoad load = context.cache().load(n_new, 1);
+    return load.workspace(20'000) - load.workspace(10'000);
+  };
+  EXPECT_GE(grows("0,1,2") - grows("0,1,2,3"), int64_t{10'000} * kStreams * kHeads * 4);
+}
+
 TEST(Room, BesideASlidingWindow) {
   SerialFor serial;
   Context context(options_of("conf", "f16", tight_cap("conf", "f16", 4, true)), 4, serial, true);
