@@ -12,7 +12,7 @@ namespace kvasir {
 namespace {
 
 constexpr int32_t kChunkRows = 256;  // rows that are worked on at once
-constexpr int32_t kTileRefs = 256;  // references that are decoded at once
+constexpr int32_t kTileRefs = 256;   // references that are decoded at once
 constexpr int32_t kItemRows = 16;    // rows of one item of parallel work
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }

@@ -20,7 +20,7 @@ struct MeasureFlags {
   PairedPlan plan{.depths = {0, 2048, 4096, 7600}};
   bool is_synthetic = false;  ///< run `synthetic` instead of `plan`
   SyntheticPlan synthetic;    ///< its options are `options`
-  bool is_capacity = false;  ///< run `capacity` under `settings` instead of `plan`
+  bool is_capacity = false;   ///< run `capacity` under `settings` instead of `plan`
   CapacityPlan capacity;
   std::vector<Setting> settings;
   int32_t n_threads = 2;
