@@ -124,7 +124,12 @@ endforeach()
 add_test(NAME cap_serve
          COMMAND Python3::Interpreter ${_tests}/contract/cap_run.py --kvasir $<TARGET_FILE:kvasir>
                  --model ${_models}/smollm2-q4_0.gguf)
-set_tests_properties(cap_serve PROPERTIES LABELS slow TIMEOUT 1800 ENVIRONMENT "${_environment}")
+add_test(NAME cap_serve_deltakv
+         COMMAND Python3::Interpreter ${_tests}/contract/cap_run.py --kvasir $<TARGET_FILE:kvasir>
+                 --model ${_models}/smollm2-q4_0.gguf --format residual,first=1:int8
+                 --select omnikv --cap 48 --requests 60)
+set_tests_properties(cap_serve cap_serve_deltakv PROPERTIES LABELS slow TIMEOUT 1800
+                     ENVIRONMENT "${_environment}")
 
 set_target_properties(kvasir_arch arch_streams memory_test budget_test state_test confidence_test endless_test
                       PROPERTIES

@@ -205,6 +205,8 @@ class Cache {
   int32_t index_of(int32_t layer) const;
   int32_t n_kept_queries() const;
   LayerShape shape_of(int32_t layer, const Layer& of) const;
+  int64_t rope_table_bound(std::span<const int32_t> n_new) const;
+  int64_t encode_bound(int64_t slots, int32_t n_workers) const;
   int64_t workspace_bytes() const;
   int64_t workspace_bound(std::span<const int32_t> n_new, int32_t n_workers,
                           int64_t most_slots) const;

@@ -6,6 +6,8 @@
 #include "base/stopwatch.h"
 #include "cache/attention_call.h"
 #include "cache/cache.h"
+#include "cache/latent_tier.h"
+#include "cache/residual_tier.h"
 #include "cache/scratch.h"
 
 namespace kvasir {
@@ -43,6 +45,11 @@ LayerShape Cache::shape_of(int32_t layer, const Layer& of) const {
   if (!moves_rows()) {
     shape.n_cells = config_.n_cells;
     return shape;
+  }
+  if (selection_ != nullptr &&
+      selection_->bounds_keys(index_of(layer), static_cast<int32_t>(n_layers()))) {
+    shape.chunk_bytes = PageBounds::chunk_bytes(of.geometry.n_kv_heads, of.geometry.head_dim_k);
+    shape.chunk_slots = PageBounds::kChunkTokens;
   }
   const int32_t n_state = evicts() ? policy_.ranker->n_state() : 0;
   shape.sinks = policy_.sinks;
@@ -89,10 +96,52 @@ CacheLoad Cache::load(std::span<const int32_t> n_new, int32_t n_workers) const {
   }
   load.workspace_held = workspace_bytes();
   for (const auto& rotator : rotators_) load.fixed_bytes += static_cast<int64_t>(rotator->bytes());
+  load.fixed_bytes += rope_table_bound(n_new);
   load.workspace = [=, this](int64_t most_slots) {
     return workspace_bound(n_new, n_workers, most_slots);
   };
   return load;
+}
+
+// Tables that rotate keys which lie unrotated: at least one, which a layer asks for when it is
+// first attended.
+int64_t Cache::rope_table_bound(std::span<const int32_t> n_new) const {
+  int64_t n_positions = config_.n_cells;
+  int32_t head_dim = 0;
+  for (const auto& [id, layer] : layers_) {
+    if (codecs_of(id).store == ColdStore::kCodes) continue;
+    head_dim = std::max(head_dim, layer.geometry.head_dim_k);
+    for (size_t s = 0; s < n_new.size(); ++s) {
+      const LayerCache* rows = layer.streams[s].get();
+      if (rows == nullptr || rows->n_slots() == 0) continue;
+      n_positions = std::max(n_positions, int64_t{rows->positions().back()} + 1 + n_new[s]);
+    }
+  }
+  if (head_dim == 0) return 0;
+  const auto n_tables = std::max<int64_t>(1, static_cast<int64_t>(rope_tables_.size()));
+  return n_tables * RopeTable::most_bytes(head_dim, n_positions);
+}
+
+// Of encoding rows where no layer holds more than `slots` tokens. Tiers use other vectors of the
+// scratch, so that layers of several kinds add up.
+int64_t Cache::encode_bound(int64_t slots, int32_t n_workers) const {
+  int64_t coded = 0;
+  int64_t residual = 0;
+  int64_t latent = 0;
+  for (const auto& [id, layer] : layers_) {
+    const LayerGeometry& g = layer.geometry;
+    const RowCodecs codecs = codecs_of(id);
+    if (codecs.store == ColdStore::kResidual) {
+      residual = std::max(
+          residual, ResidualTier::scratch_bytes(g, config_.options.residual, slots, n_workers));
+    } else if (codecs.store == ColdStore::kLatent) {
+      latent = std::max(latent, LatentTier::scratch_bytes(g, slots, n_workers));
+    } else if (codecs.demotes()) {
+      coded = std::max(coded,
+                       kMaxBlockRows * int64_t{std::max(g.width_k(), g.width_v())} * (2 * kFloat));
+    }
+  }
+  return coded + coded / 8 + residual + latent;
 }
 
 // Everything of a step that is not kept with a layer: masks, attention, observing, evicting. Layers
@@ -110,6 +159,8 @@ int64_t Cache::workspace_bound(std::span<const int32_t> n_new, int32_t n_workers
   const int64_t slots = moves_rows() ? most_slots : config_.n_cells;
   const int64_t places = slots + kPlacesPadding;
   int64_t per_layer = 0;
+  int64_t most_heads = 0;
+  int64_t most_dim = 0;
   for (const auto& [id, layer] : layers_) {
     const LayerGeometry& g = layer.geometry;
     const int64_t n_heads = std::max(layer.n_heads, g.n_kv_heads);
@@ -118,26 +169,34 @@ int64_t Cache::workspace_bound(std::span<const int32_t> n_new, int32_t n_workers
     const bool demotes = codecs_of(id).demotes();
     int64_t worker = rows * (int64_t{g.head_dim_v} * kFloat + 3 * kFloat + 4 * kPointer) +
                      int64_t{g.head_dim_k} * kFloat;
-    if (demotes) {
+    // Rows that are chosen one by one are put together as compressed ones are.
+    if (demotes || selection_ != nullptr) {
       worker += std::max(rows, kLeastMassRows) * g.head_dim_k * kFloat +
                 page_scratch(g.head_dim_k, g.head_dim_v) +
                 static_cast<int64_t>(coded_query_bytes(static_cast<int32_t>(rows), g.head_dim_k)) +
                 kPlacesPadding;
     }
     int64_t bytes = n_workers * worker + kMostItems * rows * (int64_t{g.head_dim_v} + 2) * kFloat;
-    if (needs_.step_mass) bytes += n_streams * n_heads * places * kFloat;
+    const bool observes = selection_ != nullptr &&
+                          selection_->observes(index_of(id), static_cast<int32_t>(n_layers()));
+    if (needs_.step_mass || observes) bytes += n_streams * n_heads * places * kFloat;
+    most_heads = std::max(most_heads, n_heads);
+    most_dim = std::max<int64_t>(most_dim, g.head_dim_k);
     bytes += 3 * (n_streams + 1) * n_heads * kFloat;
     if (n_kept_queries() > 0) {
       bytes += 2 * std::max<int64_t>(n_kept_queries(), most_queries) * n_heads * kFloat;
     }
-    if (demotes) {
-      bytes += kMaxBlockRows * int64_t{std::max(g.width_k(), g.width_v())} * (2 * kFloat);
+    if (demotes)
       bytes += 2 * places * int64_t{sizeof(int32_t)};  // in the order of attention, twice
-    }
     per_layer = std::max(per_layer, bytes + bytes / 8 + kRoundings);
   }
+  int64_t shared = encode_bound(slots, n_workers);
+  if (selection_ != nullptr) {
+    shared += selection_->most_bytes(n_streams, slots, static_cast<int32_t>(most_heads),
+                                     static_cast<int32_t>(most_dim));
+  }
   const int64_t mask_pages = places / kPageSlots + 1;
-  int64_t shared = n_tokens * mask_pages * 9 / 8 + 64 * n_streams;  // classes by cell
+  shared += n_tokens * mask_pages * 9 / 8 + 64 * n_streams;  // classes by cell
   if (moves_rows()) {
     shared += n_tokens * (mask_pages + 2 * places) * 9 / 8 + 64 * n_streams;  // in order of slots
     shared += 3 * int64_t{sizeof(int32_t)} * slots * 9 / 8;                   // evict's scratch
@@ -203,6 +262,7 @@ void Cache::give_back_workspace() {
   give_back(survivors_);
   give_back(places_);
   encode_ = {};
+  if (selection_ != nullptr) selection_->give_back();
 }
 
 }  // namespace kvasir

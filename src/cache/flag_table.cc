@@ -397,7 +397,7 @@ constexpr auto kFlags = std::to_array<Flag>({
       "all",
       "dense",
       "dense, omnikv, quest; policies that do not look at attention, --kv-positions "
-      "original, no --kv-budget-mb"},
+      "original"},
      set_select,
      get_select},
     {{"--kv-keep", "N",

@@ -179,8 +179,23 @@ size_t LatentTier::bytes() const {
          pages_.capacity() * sizeof(std::byte*) + floats * sizeof(float);
 }
 
-// For a cap on bytes, which this tier is refused with: what is said here is no bound.
+// Of axes and means of both sides, once they are found.
+int64_t LatentTier::axes_bytes() const {
+  int64_t floats = 0;
+  for (const Side* side : {&k_, &v_}) floats += int64_t{side->width} * (side->rank + 1);
+  return floats * static_cast<int64_t>(sizeof(float));
+}
+
+int64_t LatentTier::scratch_bytes(const LayerGeometry& geometry, int64_t n_rows,
+                                  int32_t n_workers) {
+  const int64_t width = geometry.width_k() + geometry.width_v();
+  const int64_t floats = (std::min<int64_t>(n_rows, kMostSampled) + n_workers) * width;
+  return (floats + floats / 8) * static_cast<int64_t>(sizeof(float)) +
+         principal_axes_bytes(std::max(geometry.width_k(), geometry.width_v()));
+}
+
 void LatentTier::describe(LayerShape& shape) const {
+  shape.cold_fixed = axes_bytes();
   shape.cold_page = static_cast<int64_t>(PageArena::footprint(page_bytes()));
   shape.cold_page_slots = page_rows_;
   shape.unit = unit();

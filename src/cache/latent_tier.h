@@ -36,9 +36,11 @@ class LatentTier final : public ColdTier {
   void clear() override;
   bool copy_from(const ColdTier& other) override;
   size_t bytes() const override;
-  void trim() override {}
+  void trim() override { pages_.shrink_to_fit(); }
   void describe(LayerShape& shape) const override;
   void describe(LayerLoad& load) const override;
+  /// The most that EncodeScratch and finding the axes take where a layer holds n_rows tokens.
+  static int64_t scratch_bytes(const LayerGeometry& geometry, int64_t n_rows, int32_t n_workers);
 
  private:
   struct Side {
@@ -46,6 +48,7 @@ class LatentTier final : public ColdTier {
     size_t at;  // of its coordinates in a row
     PrincipalAxes axes;
   };
+  int64_t axes_bytes() const;
   void find_axes(const DemotedRows& demoted, EncodeScratch& scratch);
   void encode(const Side& side, const float* x, std::byte* row) const;
   void read(const Side& side, int32_t head, int32_t head_dim, int32_t slot, float* out) const;

@@ -79,6 +79,8 @@ LayerLoad LayerCache::load() const {
   load.f16_table = rows_.table_capacity();
   load.slot_capacity = slot_capacity_;
   load.n_queries = ring_.n_allocated();
+  load.chunks = bounds_.n_chunks();
+  load.chunk_table = bounds_.table_capacity();
   if (cold_ != nullptr) cold_->describe(load);
   load.n_f16 = n_slots_ - load.n_cold;
   return load;

@@ -9,6 +9,7 @@ namespace kvasir {
 namespace {
 
 constexpr int64_t kTableEntry = sizeof(void*);
+constexpr int64_t kChunkEntry = sizeof(std::vector<uint16_t>);
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
 int64_t pages_of(int64_t rows, int64_t page_slots) { return (rows + page_slots - 1) / page_slots; }
@@ -38,6 +39,24 @@ int64_t block_bound(const BlockShape& shape, const BlockLoad& load, int64_t n_ro
   return grown_blocks(load.capacity, slots) * shape.bytes;
 }
 
+int64_t chunks_of(const LayerShape& shape, int64_t n_slots) {
+  return shape.chunk_bytes == 0 ? 0 : pages_of(n_slots, shape.chunk_slots);
+}
+
+// Bounds of keys, which cover no more than all tokens.
+int64_t chunk_bound(const LayerShape& shape, const LayerLoad& load, int64_t n_slots) {
+  const int64_t n = std::max<int64_t>(load.chunks, chunks_of(shape, n_slots));
+  return n * shape.chunk_bytes + (n <= load.chunk_table ? load.chunk_table : 2 * n) * kChunkEntry;
+}
+
+// Pages of demoted rows when n_demoted more are taken. A row that is a reference needs none.
+int64_t cold_pages_with(const LayerShape& shape, const LayerLoad& load, int64_t n_demoted) {
+  const int64_t n_rows = shape.references.any()
+                             ? differences_with(shape.references, load.references, n_demoted)
+                             : load.n_cold + n_demoted;
+  return std::max<int64_t>(load.cold_pages, pages_of(n_rows, shape.cold_page_slots));
+}
+
 int64_t query_bound(const LayerShape& shape, const LayerLoad& load, int64_t n_new) {
   const int64_t n = std::min<int64_t>(shape.n_queries, load.n_queries + n_new);
   return (n <= 1 ? n : int64_t{shape.n_queries}) * shape.query_bytes;
@@ -47,6 +66,7 @@ void demote_all(const LayerShape& shape, LayerLoad& load) {
   const auto n = static_cast<int32_t>(demotable(shape, load, load.n_f16));
   if (n == 0) return;
   if (load.n_cold == 0) load.n_head = std::min(shape.sinks, load.n_slots);
+  if (shape.references.any()) take_rows(shape.references, load.references, load.n_cold, n);
   load.n_f16 -= n;
   load.n_cold += n;
   for (const auto& [blocks, of] :
@@ -55,13 +75,19 @@ void demote_all(const LayerShape& shape, LayerLoad& load) {
   }
 }
 
-// Nothing is allocated that is not needed.
+// Nothing is allocated, nor referred to, that is not needed.
 void give_back(const LayerShape& shape, LayerLoad& load) {
+  if (shape.references.any()) {
+    cut_rows(shape.references, load.references, load.n_cold);
+    give_back(shape.references, load.references, load.n_cold);
+  }
   load.f16_pages = load.f16_table = static_cast<int32_t>(f16_pages_of(load.n_f16));
   if (demotes(shape)) {
-    load.cold_pages = load.cold_table =
-        static_cast<int32_t>(pages_of(load.n_cold, shape.cold_page_slots));
+    load.cold_pages = 0;
+    load.cold_pages = load.cold_table = static_cast<int32_t>(cold_pages_with(shape, load, 0));
   }
+  load.chunks = load.chunk_table =
+      static_cast<int32_t>(std::min<int64_t>(load.chunks, chunks_of(shape, load.n_slots)));
   load.slot_capacity = load.n_slots;
   for (BlockLoad* blocks : {&load.k_blocks, &load.v_blocks}) {
     blocks->slots = blocks->capacity = blocks->live;
@@ -74,6 +100,8 @@ void give_back(const LayerShape& shape, LayerLoad& load) {
 int64_t held_bytes(const LayerShape& shape, const LayerLoad& load) {
   if (!load.exists) return 0;
   return shape.object_bytes + load.f16_pages * shape.f16_page + load.cold_pages * shape.cold_page +
+         held_bytes(shape.references, load.references) + (load.n_cold > 0 ? shape.cold_fixed : 0) +
+         load.chunks * shape.chunk_bytes + load.chunk_table * kChunkEntry +
          (int64_t{load.f16_table} + load.cold_table) * kTableEntry +
          load.slot_capacity * shape.slot_bytes + load.k_blocks.capacity * shape.k_blocks.bytes +
          load.v_blocks.capacity * shape.v_blocks.bytes + load.n_queries * shape.query_bytes +
@@ -92,24 +120,32 @@ int64_t bound_bytes(const LayerShape& shape, const LayerLoad& load, int32_t n_ne
            load.other_bytes;
   }
   const int64_t n_f16 = int64_t{load.n_f16} + n_new;
+  const int64_t n_slots = int64_t{load.n_slots} + n_new;
   const int64_t f16_before = std::max<int64_t>(load.f16_pages, f16_pages_of(n_f16));
   const int64_t n_demoted = demotable(shape, load, n_f16);
   int64_t f16_after = f16_before;
   int64_t cold_after = load.cold_pages;
   if (n_demoted > 0) {
     f16_after = std::min(f16_before, f16_pages_of(n_f16 - n_demoted) + 1);  // one spare
-    cold_after =
-        std::max(cold_after, pages_of(int64_t{load.n_cold} + n_demoted, shape.cold_page_slots));
+    cold_after = cold_pages_with(shape, load, n_demoted);
   }
-  const int64_t pages = std::max(f16_before * shape.f16_page + load.cold_pages * shape.cold_page,
-                                 f16_after * shape.f16_page + cold_after * shape.cold_page);
-  passing = f16_before * shape.f16_page + cold_after * shape.cold_page - pages;
+  ReferenceBound references;
+  if (shape.references.any()) {
+    references = reference_bound(shape.references, load.references, load.n_cold, n_demoted);
+  }
+  const int64_t cold_bytes_before =
+      load.cold_pages * shape.cold_page + load.references.pages * shape.references.page;
+  const int64_t cold_bytes_after = cold_after * shape.cold_page + references.pages;
+  const int64_t pages = std::max(f16_before * shape.f16_page + cold_bytes_before,
+                                 f16_after * shape.f16_page + cold_bytes_after);
+  passing = f16_before * shape.f16_page + cold_bytes_after - pages;
   return shape.object_bytes + pages + table_bound(load.f16_table, f16_before) +
-         (demotes(shape) ? table_bound(load.cold_table, cold_after) : 0) +
-         grown(load.slot_capacity, int64_t{load.n_slots} + n_new) * shape.slot_bytes +
+         (demotes(shape) ? table_bound(load.cold_table, cold_after) : 0) + references.tables +
+         (load.n_cold + n_demoted > 0 ? shape.cold_fixed : 0) +
+         grown(load.slot_capacity, n_slots) * shape.slot_bytes +
          block_bound(shape.k_blocks, load.k_blocks, n_demoted) +
-         block_bound(shape.v_blocks, load.v_blocks, n_demoted) + query_bound(shape, load, n_new) +
-         load.other_bytes;
+         block_bound(shape.v_blocks, load.v_blocks, n_demoted) + chunk_bound(shape, load, n_slots) +
+         query_bound(shape, load, n_new) + load.other_bytes;
 }
 
 LayerLoad cut_to(const LayerShape& shape, const LayerLoad& load, int32_t keep) {
@@ -118,8 +154,12 @@ LayerLoad cut_to(const LayerShape& shape, const LayerLoad& load, int32_t keep) {
   demote_all(shape, cut);
   if (keep < cut.n_slots) {
     const int32_t stays = std::min(keep, shape.sinks + shape.protect);  // never demoted, if recent
+    // Where f16 rows leave first, up to a unit less is demoted than else would be.
+    const int64_t most_f16 =
+        demotes(shape) ? std::min<int64_t>(load.n_f16, int64_t{cut.n_f16} + shape.unit - 1)
+                       : cut.n_f16;
     cut.n_slots = keep;
-    cut.n_f16 = std::min(cut.n_f16, keep);
+    cut.n_f16 = static_cast<int32_t>(std::min<int64_t>(most_f16, keep));
     cut.n_cold = std::min(cut.n_cold, keep - (shape.protect <= shape.recent ? stays : 0));
   }
   give_back(shape, cut);

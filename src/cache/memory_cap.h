@@ -15,6 +15,8 @@
 #include <span>
 #include <vector>
 
+#include "cache/reference_cap.h"
+
 namespace kvasir {
 
 /// Elements that a vector gets which must hold `need` and holds `capacity`.
@@ -44,6 +46,10 @@ struct LayerShape {
   int32_t protect = 0;          ///< newest tokens that are never evicted
   int32_t recent = 0;           ///< newest tokens that are not demoted
   BlockShape k_blocks, v_blocks;
+  ReferenceShape references;
+  int64_t cold_fixed = 0;   ///< bytes of the demoted rows together, once there are any
+  int64_t chunk_bytes = 0;  ///< of bounds of keys; 0: no selection makes any
+  int32_t chunk_slots = 1;  ///< tokens that they bound
   int64_t slot_bytes = 0;   ///< metadata of a token
   int64_t query_bytes = 0;  ///< of an observed query
   int32_t n_queries = 0;    ///< observed queries
@@ -66,8 +72,10 @@ struct LayerLoad {
   int32_t f16_table = 0, cold_table = 0;  ///< entries allocated
   int32_t slot_capacity = 0;              ///< tokens that metadata is allocated for
   BlockLoad k_blocks, v_blocks;
-  int32_t n_queries = 0;    ///< observed queries that are allocated
-  int64_t other_bytes = 0;  ///< allocated beside all this
+  ReferenceLoad references;
+  int32_t chunks = 0, chunk_table = 0;  ///< of bounds of keys
+  int32_t n_queries = 0;                ///< observed queries that are allocated
+  int64_t other_bytes = 0;              ///< allocated beside all this
 };
 
 /// Bytes that a layer holds.

@@ -108,6 +108,102 @@ TEST(MemoryCap, RowsByCellAreNotCut) {
   EXPECT_EQ(bound(shape, load, 500), two);  // there are no more than ten pages
 }
 
+LayerShape residual_shape() {
+  LayerShape shape = coded_shape();
+  shape.unit = 128;
+  shape.references.page = 4096;
+  shape.references.page_rows = 20;
+  shape.references.unit = 128;
+  shape.references.per_unit = 13;
+  shape.references.stride = 10;
+  shape.references.neighbours = 4;
+  shape.references.index_bytes = 8;
+  shape.references.group_bytes = 16;
+  shape.references.group_rows = 64;
+  shape.references.sinks = 4;
+  shape.references.page_differences = 128;
+  return shape;
+}
+
+TEST(MemoryCap, AUnitBringsItsReferences) {
+  const LayerShape shape = residual_shape();
+  const LayerLoad load = holding(4 + 128 + 127);
+  EXPECT_EQ(bound(shape, load, 0), held_bytes(shape, load) + 16);  // scratch of one group
+  // 128 rows: 115 differences of one page, 13 references and those of 4 sinks: one page.
+  const LayerLoad full = filled_to(shape, load, 4 + 128 + 128);
+  EXPECT_EQ(full.n_cold, 128);
+  EXPECT_EQ(full.references.n_differences, 115);
+  EXPECT_EQ(full.references.n_live, 17);
+  EXPECT_EQ(full.cold_pages, 1);
+  EXPECT_EQ(full.references.pages, 1);
+  const int64_t grows = bound(shape, load, 1) - bound(shape, load, 0);
+  EXPECT_GE(grows, 2 * 4096 - kPage);
+  EXPECT_GE(bound(shape, load, 1), held_bytes(shape, full));
+}
+
+TEST(MemoryCap, ReferencesOutliveTheirTokens) {
+  const LayerShape shape = residual_shape();
+  LayerLoad load = filled_to(shape, LayerLoad{}, 128 * 100 + 132);
+  ASSERT_EQ(load.n_cold, 128 * 100);
+  ASSERT_EQ(load.references.n_live, 4 + 13 * 100);
+  // Of 300 demoted rows at most each has 4 fathers that left: none of the 1304 need be free.
+  const LayerLoad some = cut_to(shape, load, 16 + 330);
+  EXPECT_EQ(some.references.n_live, 1304);
+  // Of 100 it is 4 of each, themselves where they are references, and the sinks.
+  const LayerLoad few = cut_to(shape, load, 16 + 100);
+  EXPECT_EQ(few.n_cold, 100);
+  EXPECT_EQ(few.references.n_live, 4 + 100 + 400);
+  EXPECT_EQ(few.references.pages, (504 + 19) / 20);
+  EXPECT_EQ(cut_to(shape, load, 16).references.n_live, 0);
+  // Free ones are used before others are made, and are there until they are given back.
+  load.references.n_live = 700;
+  EXPECT_EQ(bound(shape, load, 0) - bound(shape, some, 0) > 0, true);
+  const int64_t pages = load.references.pages;
+  EXPECT_EQ(reference_bound(shape.references, load.references, load.n_cold, 256).pages,
+            pages * 4096);
+  EXPECT_EQ(reference_bound(shape.references, load.references, load.n_cold, 128 * 50).pages,
+            (700 + 650 + 19) / 20 * 4096);
+}
+
+TEST(MemoryCap, TablesOfReferencesGrowAsTheirVectorsDo) {
+  const ReferenceShape shape = residual_shape().references;
+  ReferenceLoad load;
+  load.n_own = load.own_capacity = load.index_capacity = 1000;
+  load.n_live = load.n_indices = 1000;
+  load.pages = load.table = 50;
+  load.group_capacity = 150;
+  // Nothing is taken: scratch of a group more than 9600 rows need, when some of them leave.
+  EXPECT_EQ(reference_bound(shape, load, 9600, 0).tables,
+            50 * 8 + 1000 * 8 + 1000 * 4 + 150 * 16 + 151 * 16);
+  EXPECT_EQ(reference_bound(shape, load, 9600, 128).tables,
+            102 * 8 + grown(1000, 1013) * (8 + 4) + grown(150, 153) * 16 + 153 * 16);
+}
+
+TEST(MemoryCap, FathersPast65534TakeAByteMore) {
+  ReferenceShape shape = residual_shape().references;
+  ReferenceLoad load;
+  load.n_live = load.n_indices = load.index_capacity = 0xFFFF - 14;
+  load.n_differences = 600'000;
+  const auto tables = [&](int64_t n) { return reference_bound(shape, load, 660'000, n).tables; };
+  const int64_t narrow = tables(128);
+  load.n_live = load.n_indices = load.index_capacity = 0xFFFF - 13;
+  EXPECT_GT(tables(128) - narrow, int64_t{600'000} * 4);
+}
+
+TEST(MemoryCap, BoundsOfKeysAndWhatRowsShareOnce) {
+  LayerShape shape = coded_shape();
+  const LayerLoad load = holding(1024);
+  const int64_t plain = bound(shape, load, 0);
+  shape.chunk_bytes = 32'000;
+  shape.chunk_slots = 1024;
+  EXPECT_EQ(bound(shape, load, 0) - plain, 32'000 + 2 * 24);
+  EXPECT_EQ(bound(shape, load, 1) - bound(coded_shape(), load, 1), 2 * 32'000 + 4 * 24);
+  shape = coded_shape();
+  shape.cold_fixed = 100'000;
+  EXPECT_EQ(bound(shape, load, 0) - plain, 100'000);  // 32 rows at least are demoted
+  EXPECT_EQ(bound(shape, holding(100), 0), bound(coded_shape(), holding(100), 0));
+}
+
 class Shares : public ::testing::Test {
  protected:
   Shares() {

@@ -75,10 +75,6 @@ Result<void> check_selection(const CacheOptions& options, const Policy& policy) 
   if (options.position_mode() == PositionMode::kCache) {
     return Error{flag + " with --kv-positions cache: allowed is --kv-positions original"};
   }
-  if (options.budget_mb > 0) {
-    return Error{flag + " with --kv-budget-mb " + std::to_string(options.budget_mb) +
-                 ": the cap does not count what a selection keeps; use --kv-budget"};
-  }
   return {};
 }
 
@@ -177,10 +173,6 @@ Result<void> validate(const CacheOptions& options) {
   if (options.residual != ResidualParams{} && !residual) {
     return Error{"--kv-residual " + residual_text(options.residual) +
                  ": no layer has --kv-format " + "residual, found " + options.format};
-  }
-  if (options.budget_mb > 0 && (residual || format.value().uses(ColdStore::kLatent))) {
-    return Error{"--kv-budget-mb " + std::to_string(options.budget_mb) + ": not with --kv-format " +
-                 options.format + ", where tokens share what outlives them; use --kv-budget"};
   }
   if (!policy.value().evicts()) {
     if (options.budget_mb > 0) {

@@ -54,6 +54,22 @@ bool ReadPlan::find_slots(const LayerCache& rows, const ReadSet& set) {
   return false;
 }
 
+// Of the four groups of a page of a tier two may lie in place with a gap between them, which takes
+// two pages; the tokens of a gap, or of a tier that is not read in place, are gathered. Each of
+// three parts (see build) may begin and end in the middle.
+int64_t ReadPlan::most_pages(int64_t n_slots) {
+  constexpr int64_t kInPlace = 2;
+  constexpr int64_t kGathered = kDenseGroup - 1;  // of a group
+  return (n_slots / kPageSlots + 3) * kInPlace + n_slots * kGathered / kLaneSlots / kPageSlots + 3;
+}
+
+int64_t ReadPlan::most_bytes(int64_t n_slots) {
+  const int64_t n = most_pages(n_slots);
+  const int64_t room = n + n / 4 + 16;  // see open_page
+  constexpr int64_t kNumber = sizeof(int32_t);
+  return room * (int64_t{sizeof(Page)} + 2 * kNumber * kPageSlots) + 2 * n_slots * kNumber;
+}
+
 // How many pages a choice takes differs from step to step, so there is room for some more.
 void ReadPlan::open_page(int32_t first, bool cold) {
   if (pages_.size() == pages_.capacity()) {

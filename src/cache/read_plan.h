@@ -41,6 +41,9 @@ class ReadPlan {
   /// The cell at each place, [n_pages() * kPageSlots]; kNoCell where none is read.
   std::span<const int32_t> cells() const { return cells_; }
   int32_t n_read() const { return n_read_; }  ///< rows
+  /// The most pages of a plan of n_slots tokens, and the most that bytes() may be.
+  static int64_t most_pages(int64_t n_slots);
+  static int64_t most_bytes(int64_t n_slots);
   size_t bytes() const {
     return pages_.capacity() * sizeof(Page) +
            (rows_.capacity() + cells_.capacity() + slots_.capacity()) * sizeof(int32_t);

@@ -26,6 +26,7 @@ bool ReferencePool::reserve(int32_t n) {
   const int64_t need = int64_t{size()} + std::max(0, n - n_free());
   if (need > static_cast<int64_t>(uses_.capacity())) {
     uses_.reserve(z(grown(static_cast<int64_t>(uses_.capacity()), need)));
+    free_.reserve(uses_.capacity());
   }
   while (int64_t{page_rows_} * static_cast<int64_t>(pages_.size()) < need) {
     std::byte* page = arena_->allocate(page_bytes());
@@ -69,8 +70,38 @@ void ReferencePool::free_if_idle(int32_t index) {
   if (use.owned == 0 && use.count == 0) free_.push_back(index);
 }
 
+void ReferencePool::release_from(size_t first_page) {
+  for (size_t p = first_page; p < pages_.size(); ++p) arena_->release(pages_[p], page_bytes());
+  if (first_page < pages_.size()) pages_.resize(first_page);
+}
+
+std::vector<int32_t> ReferencePool::trim() {
+  std::vector<int32_t> moved;
+  if (!free_.empty()) {
+    int32_t n = 0;
+    moved.reserve(uses_.size());
+    for (int32_t index = 0; index < size(); ++index) {
+      const Use use = uses_[z(index)];
+      if (use.owned == 0 && use.count == 0) {
+        moved.push_back(-1);
+        continue;
+      }
+      if (n != index) std::memcpy(at(n), at(index), row_bytes_);
+      uses_[z(n)] = use;
+      moved.push_back(n++);
+    }
+    uses_.resize(z(n));
+  }
+  release_from(z((int64_t{size()} + page_rows_ - 1) / page_rows_));
+  pages_.shrink_to_fit();
+  uses_.shrink_to_fit();
+  give_back(free_);
+  free_.reserve(uses_.capacity());
+  return moved;
+}
+
 void ReferencePool::clear() {
-  for (std::byte* page : pages_) arena_->release(page, page_bytes());
+  release_from(0);
   give_back(pages_);
   give_back(uses_);
   give_back(free_);
@@ -88,6 +119,7 @@ bool ReferencePool::copy_from(const ReferencePool& other) {
     pages_.push_back(copy);
   }
   uses_ = other.uses_;
+  free_.reserve(uses_.capacity());
   free_ = other.free_;
   return true;
 }

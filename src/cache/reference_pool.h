@@ -35,8 +35,18 @@ class ReferencePool {
   int32_t size() const { return static_cast<int32_t>(uses_.size()); }
   int32_t n_free() const { return static_cast<int32_t>(free_.size()); }
   void clear();
+  /// Gives back what no index needs. Where some are free the others move down and keep their order:
+  /// the new index of each old one, -1 if it was free; empty where none has moved.
+  std::vector<int32_t> trim();
   [[nodiscard]] bool copy_from(const ReferencePool& other);
   size_t bytes() const;
+  /// For a cap on bytes: what a page costs, and what is allocated.
+  int64_t page_footprint() const { return int64_t(PageArena::footprint(page_bytes())); }
+  int32_t page_rows() const { return page_rows_; }
+  static constexpr int64_t index_bytes() { return sizeof(Use) + sizeof(int32_t); }
+  int32_t n_pages() const { return static_cast<int32_t>(pages_.size()); }
+  int32_t table_capacity() const { return static_cast<int32_t>(pages_.capacity()); }
+  int32_t index_capacity() const { return static_cast<int32_t>(uses_.capacity()); }
 
  private:
   struct Use {
@@ -44,6 +54,7 @@ class ReferencePool {
     uint32_t owned : 1;
   };
   void free_if_idle(int32_t index);
+  void release_from(size_t first_page);
   size_t page_bytes() const { return row_bytes_ * static_cast<size_t>(page_rows_); }
 
   size_t row_bytes_;
@@ -51,7 +62,7 @@ class ReferencePool {
   PageArena* arena_;
   std::vector<std::byte*> pages_;
   std::vector<Use> uses_;
-  std::vector<int32_t> free_;
+  std::vector<int32_t> free_;  // has room for all of uses_
 };
 
 }  // namespace kvasir

@@ -12,7 +12,7 @@ namespace kvasir {
 namespace {
 
 constexpr int32_t kChunkRows = 256;  // rows that are worked on at once
-constexpr int32_t kTileRefs = 1024;  // references that are decoded at once
+constexpr int32_t kTileRefs = 256;   // references that are decoded at once
 constexpr int32_t kItemRows = 16;    // rows of one item of parallel work
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
@@ -261,6 +261,21 @@ bool ResidualTier::append(const DemotedRows& demoted, ParallelFor& parallel,
     encode_rows(chunk, parallel, scratch);
   }
   return true;
+}
+
+int64_t ResidualTier::scratch_bytes(const LayerGeometry& geometry, const ResidualParams& params,
+                                    int64_t n_rows, int32_t n_workers) {
+  constexpr int64_t kFloat = sizeof(float);
+  const int64_t width = geometry.width_k() + geometry.width_v();
+  const int64_t chunk = kChunkRows;
+  int64_t floats = chunk * width + int64_t{2} * n_workers * width + 3 * width;  // x, means, a mean
+  floats += chunk * params.neighbours;                                          // chosen
+  if (params.choice == ReferenceChoice::kNearest) {
+    floats += std::min<int64_t>(kTileRefs, n_rows) * width + kTileRefs;  // tile, norms
+    floats += chunk * (2 * params.neighbours + 1);                       // best, who is visible
+    if (params.metric == ReferenceMetric::kHalves) floats += chunk * width;
+  }
+  return (floats + floats / 8 + 2 * n_rows) * kFloat;  // candidates, which grow to twice the size
 }
 
 }  // namespace kvasir

@@ -319,6 +319,18 @@ TEST(ResidualTier, SurvivorsKeepTheirBytesAndUsedReferencesStay) {
   }
   for (int32_t sink = 0; sink < 4; ++sink) needed.insert(sink);
   EXPECT_EQ(text.tier().n_references(), static_cast<int32_t>(needed.size()));
+  // What is free is given back; the others get other numbers and say the same.
+  const double error = text.error();
+  const size_t before = text.tier().bytes();
+  text.tier().trim();
+  EXPECT_LT(text.tier().bytes(), before);
+  EXPECT_EQ(text.error(), error);
+  EXPECT_EQ(text.tier().n_references(), static_cast<int32_t>(needed.size()));
+  LayerLoad load;
+  text.tier().describe(load);
+  EXPECT_EQ(load.references.n_live, load.references.n_indices);
+  text.take(128, serial);
+  EXPECT_LT(text.error(), 0.006);
   text.keep(0, {});
   EXPECT_EQ(text.tier().n_references(), 0);
   EXPECT_EQ(text.tier().bytes(), 0U);
@@ -358,10 +370,16 @@ TEST(ResidualTier, MoreThan65535References) {
   for (int32_t slot = 1; slot < text.tier().n_rows(); slot += 3) survivors.push_back(slot);
   text.keep(1, survivors);
   EXPECT_LT(text.error(), 0.005);
+  text.tier().trim();
+  EXPECT_LT(text.error(), 0.005);
+  LayerLoad load;
+  text.tier().describe(load);
+  ASSERT_LT(load.references.n_indices, 65535);  // those that are left need 16 bits
+  EXPECT_EQ(load.references.wide_bytes, 0);
 }
 
 // Spec 1.11: D (1 - 1/s) at 4 bits with a scale and zero for 64 channels, k fathers of 2 bytes, and
-// D / s at 8 bits with a scale; beside it 16 bytes for 64 slots and 4 for each reference.
+// D / s at 8 bits with a scale; beside it 16 bytes for 64 slots and 12 for each reference.
 TEST(ResidualTier, BytesAreTheFormula) {
   constexpr LayerGeometry kSmolLM2{3, 64, 64};
   Text text(ResidualParams{}, 6600, false, 4, kSmolLM2);
@@ -370,7 +388,7 @@ TEST(ResidualTier, BytesAreTheFormula) {
   const double width = 384;
   const double difference = 0.9 * (width / 2 + width / 64 * 4 + 4 * 2);
   const double reference = 0.1 * (width + width / 64 * 2);
-  const double places = 16.0 / 64 + 0.1 * (4 + 4);
+  const double places = 16.0 / 64 + 0.1 * (4 + 4 + 4);
   const double expected = difference + reference + places;
   const double found = static_cast<double>(text.tier().bytes()) / 6528;
   EXPECT_NEAR(found, expected, 0.03 * expected);

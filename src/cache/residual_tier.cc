@@ -295,17 +295,71 @@ size_t ResidualTier::bytes() const {
          own_.capacity() * sizeof(int32_t) + high_.capacity();
 }
 
-// For a cap on bytes, which this tier is refused with: what is said here is no bound.
+// --- Under a cap ---
+
+// References have other indices: moved[old].
+void ResidualTier::renumber(std::span<const int32_t> moved) {
+  if (moved.empty()) return;
+  for (int32_t& index : own_) index = moved[z(index)];
+  for (int32_t row = 0; row < n_differences_; ++row) {
+    for (int32_t i = 0; i < codec_.params().neighbours; ++i) {
+      const int32_t index = father(row, i);
+      if (index >= 0) set_father(row, i, moved[z(index)]);
+    }
+  }
+}
+
+void ResidualTier::trim() {
+  renumber(refs_.trim());
+  pages_.shrink_to_fit();
+  groups_.shrink_to_fit();
+  own_.shrink_to_fit();
+  give_back(old_groups_);
+  if (high_.empty()) return;
+  if (refs_.size() < kNoLow) {
+    give_back(high_);
+  } else {
+    high_.resize(z(page_rows_) * pages_.size() * z(codec_.params().neighbours));
+    high_.shrink_to_fit();
+  }
+}
+
 void ResidualTier::describe(LayerShape& shape) const {
+  const ResidualParams& params = codec_.params();
+  const bool stands = params.choice != ReferenceChoice::kMean;
   shape.cold_page = static_cast<int64_t>(PageArena::footprint(page_bytes_));
   shape.cold_page_slots = page_rows_;
   shape.unit = kBlockRows;
+  ReferenceShape& of = shape.references;
+  of.page = refs_.page_footprint();
+  of.page_rows = refs_.page_rows();
+  of.unit = kBlockRows;
+  of.per_unit = stands ? (kBlockRows + params.stride - 1) / params.stride : 1;
+  of.stride = stands ? params.stride : 0;
+  of.neighbours = params.neighbours;
+  of.index_bytes = ReferencePool::index_bytes();
+  of.group_bytes = sizeof(Group);
+  of.group_rows = kGroup;
+  of.sinks = shape.sinks;
+  of.page_differences = page_rows_;
 }
 
 void ResidualTier::describe(LayerLoad& load) const {
   load.n_cold = n_rows_;
   load.cold_pages = static_cast<int32_t>(pages_.size());
   load.cold_table = static_cast<int32_t>(pages_.capacity());
+  ReferenceLoad& of = load.references;
+  of.n_differences = n_differences_;
+  of.n_own = static_cast<int32_t>(own_.size());
+  of.n_live = n_references();
+  of.n_indices = refs_.size();
+  of.pages = refs_.n_pages();
+  of.table = refs_.table_capacity();
+  of.index_capacity = refs_.index_capacity();
+  of.own_capacity = static_cast<int32_t>(own_.capacity());
+  of.group_capacity = static_cast<int32_t>(groups_.capacity());
+  of.scratch_capacity = static_cast<int32_t>(old_groups_.capacity());
+  of.wide_bytes = static_cast<int64_t>(high_.capacity());
 }
 
 }  // namespace kvasir

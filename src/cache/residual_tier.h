@@ -45,9 +45,13 @@ class ResidualTier final : public ColdTier {
   void clear() override;
   bool copy_from(const ColdTier& other) override;
   size_t bytes() const override;
-  void trim() override {}
+  void trim() override;
   void describe(LayerShape& shape) const override;
   void describe(LayerLoad& load) const override;
+
+  /// The most that EncodeScratch takes for this where a layer holds n_rows tokens.
+  static int64_t scratch_bytes(const LayerGeometry& geometry, const ResidualParams& params,
+                               int64_t n_rows, int32_t n_workers);
 
   // --- For tests and statistics ---
 
@@ -99,6 +103,7 @@ class ResidualTier final : public ColdTier {
   void forget(int32_t slot);
   void read_part(int32_t slot, int32_t head, bool is_k, float* row) const;
   void release_from(size_t first_page);
+  void renumber(std::span<const int32_t> moved);
 
   ResidualCodec codec_;
   const KvKernels* kernels_;

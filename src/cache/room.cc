@@ -113,6 +113,7 @@ int64_t smallest_cap_mib(std::span<Cache* const> caches, int32_t n_ubatch, int32
         load.f16_pages = (shape.n_cells + kPageSlots - 1) / kPageSlots;
       } else {
         load.n_slots = load.n_f16 = shape.sinks + shape.protect;
+        if (shape.references.any()) assume_worst(load.references);
       }
       cache.loads[i] = load;
     }

@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <memory>
 #include <numeric>
+#include <ostream>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,6 +30,12 @@ CacheOptions options_of(const std::string& policy, const std::string& format, in
   options.format = format;
   options.budget_mb = mib;
   return options;
+}
+
+RopeSpec rope_of(int32_t head_dim) {
+  RopeSpec spec;
+  for (int32_t i = 0; i < head_dim / 2; ++i) spec.frequencies.push_back(1.0 / (1 + i));
+  return spec;
 }
 
 // Some caches of one context, driven as the device drives them.
@@ -50,7 +59,11 @@ class Context {
     for (const auto& cache : owned_) sum += cache->bytes().total();
     return sum;
   }
+  void set_attends(bool attends) { attends_ = attends; }
   int64_t most() const { return most_; }
+  int64_t most_demoted() const { return most_demoted_; }
+  int64_t rows_read() const { return owned_.front()->rows_read(); }
+  int64_t rows_live() const { return owned_.front()->rows_live(); }
   std::vector<Cache*> caches() const { return caches_; }
 
   /// The server forgot what a stream has past `n` tokens.
@@ -65,12 +78,14 @@ class Context {
     }
     Result<void> room = make_room(caches_, n_new, n * (last - first), parallel_);
     if (!room) return room;
+    note_bound(n_new);
     check("making room");
     for (size_t c = 0; c < caches_.size(); ++c) {
+      ++epoch_;
       for (int32_t l = 0; l < (c == 0 ? n_layers_ : 1); ++l) {
         for (int32_t s = first; s < last; ++s) append(*caches_[c], l, s, n);
         check("an append");
-        attend(*caches_[c], l, first, last, n);
+        if (attends_) attend(*caches_[c], l, first, last, n);
         check("an attention");
       }
     }
@@ -97,13 +112,26 @@ class Context {
     for (int32_t l = 0; l < n_layers; ++l) {
       ASSERT_TRUE(made.value()->set_geometry(l, kGeometry));
       made.value()->set_query_heads(l, kHeads);
+      made.value()->set_rope(l, rope_of(kGeometry.head_dim_k));
     }
     owned_.push_back(std::move(made.value()));
     caches_.push_back(owned_.back().get());
   }
 
+  // What the ubatch may come to hold: within the cap, or what was cut was counted too low.
+  void note_bound(std::span<const int32_t> n_new) {
+    std::vector<CacheLoad> loads;
+    for (const Cache* cache : caches_) loads.push_back(cache->load(n_new, parallel_.n_workers()));
+    const CapPlan plan(loads, n_new);
+    bound_ = plan.bound_as_is();
+    ASSERT_LE(bound_, options_.cap_bytes()) << "ubatch " << epoch_;
+    ASSERT_GE(plan.held(), total()) << "ubatch " << epoch_;
+  }
+
   void check(const char* after) {
     most_ = std::max(most_, total());
+    most_demoted_ = std::max(most_demoted_, cache().bytes().demoted);
+    ASSERT_LE(total(), bound_) << after << ", ubatch " << epoch_;
     ASSERT_LE(total(), options_.cap_bytes()) << after << ", ubatch " << epoch_;
   }
 
@@ -152,7 +180,7 @@ class Context {
     args.n_cells = n_cells;
     args.out = out.data();
     args.positions = positions;
-    args.epoch = ++epoch_;
+    args.epoch = epoch_;
     const Result<void> done = cache.attend(args, parallel_);
     ASSERT_TRUE(done) << done.error();
   }
@@ -165,17 +193,18 @@ class Context {
   std::vector<Cache*> caches_;
   testing::Sequence rows_;
   std::vector<float> queries_;
+  bool attends_ = true;
   int64_t epoch_ = 0;
-  int64_t most_ = 0, peak_ = 0;
+  int64_t most_ = 0, most_demoted_ = 0, peak_ = 0, bound_ = 0;
 };
 
 // A prompt in chunks, some decoded tokens, all at once or one stream; now and then a stream begins
-// anew or goes back.
-void drive(Context& context, int32_t n_ubatches, uint32_t seed) {
+// anew or goes back. The first n_busy streams get the prompts.
+void drive(Context& context, int32_t n_ubatches, uint32_t seed, int32_t n_busy = kStreams) {
   std::mt19937 random(seed);
   const auto draw = [&](int32_t end) { return static_cast<int32_t>(random() % uint32_t(end)); };
   for (int32_t u = 0; u < n_ubatches && !::testing::Test::HasFatalFailure(); ++u) {
-    const int32_t stream = draw(kStreams);
+    const int32_t stream = draw(n_busy);
     const int32_t kind = draw(10);
     int32_t first = stream;
     int32_t last = stream + 1;
@@ -244,6 +273,146 @@ std::string name_of(const ::testing::TestParamInfo<Setting>& info) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Room, NeverAbove, ::testing::ValuesIn(settings()), name_of);
+
+// Rows that share what outlives them, and steps that read a part: what is kept beside the rows
+// depends on what came before.
+struct Shared {
+  std::string policy, flags;
+};
+
+void PrintTo(const Shared& setting, std::ostream* out) {
+  *out << setting.policy << " " << setting.flags;
+}
+
+class NeverAboveShared : public ::testing::TestWithParam<Shared> {};
+
+CacheOptions shared_options(const Shared& setting, int32_t mib) {
+  CacheOptions options;
+  std::vector<std::string> args =
+      split_flags("--kv-policy " + setting.policy + " " + setting.flags).value();
+  EXPECT_TRUE(take_flags(args, options));
+  options.budget_mb = mib;
+  EXPECT_TRUE(validate(options)) << validate(options).error();
+  return options;
+}
+
+TEST_P(NeverAboveShared, WhateverComes) {
+  SerialFor parallel;
+  const Context smallest(shared_options(GetParam(), 1), 4, parallel);
+  const auto cap = static_cast<int32_t>(smallest_cap_mib(smallest.caches(), 128, 1)) + 1;
+  CacheOptions options = shared_options(GetParam(), cap);
+  options.params.budget = kCells;  // everything is up to the cap
+  Context context(options, 4, parallel);
+  ASSERT_TRUE(check_cap(context.caches(), 128, 1));
+  drive(context, 220, 18, 4);
+  // The cap is used, not just kept.
+  EXPECT_GT(context.most(), int64_t{cap} << 19);
+  int64_t evicted = 0;
+  for (int32_t s = 0; s < kStreams; ++s) evicted += context.cache().evicted_rows(s);
+  EXPECT_GT(evicted, 0);
+  EXPECT_EQ(context.most_demoted() > 0, options.demotes());
+  if (options.selects()) {
+    EXPECT_LT(context.rows_read(), context.rows_live());
+  }
+}
+
+// The cap is the budget, of which steps cut most.
+TEST_P(NeverAboveShared, WhereItIsTheBudget) {
+  SerialFor parallel;
+  const Context smallest(shared_options(GetParam(), 1), 4, parallel);
+  const auto cap = static_cast<int32_t>(smallest_cap_mib(smallest.caches(), 128, 1)) + 1;
+  Context context(shared_options(GetParam(), cap), 4, parallel);
+  drive(context, 60, 17, 1);
+}
+
+std::vector<Shared> shared_settings() {
+  std::vector<Shared> all;
+  for (const auto* policy : {"window", "conf", "random"}) {
+    for (const auto* flags :
+         {"--kv-format residual", "--kv-format residual,first=1:int8", "--kv-format latent"}) {
+      all.push_back({policy, flags});
+    }
+  }
+  // Many references, and many of each token; tokens that leave before they are old; no references
+  // among the tokens; protected tokens that are demoted.
+  all.push_back({"h2o", "--kv-format residual --kv-residual s=3,k=8,bits=2,refs=f16"});
+  all.push_back({"snapkv", "--kv-format residual --kv-residual s=1"});
+  all.push_back({"random", "--kv-format residual --kv-residual s=128,k=16,metric=halves"});
+  all.push_back({"random", "--kv-format residual --kv-residual choose=random,s=4,k=8"});
+  all.push_back({"random", "--kv-format residual --kv-residual choose=mean"});
+  all.push_back({"random", "--kv-format residual --kv-protect 96 --kv-recent 16"});
+  all.push_back({"window", "--kv-format latent --kv-protect 96 --kv-recent 16"});
+  for (const auto* format : {"f16", "int8", "residual", "latent", "residual,first=1:int8"}) {
+    const std::string flags = std::string("--kv-format ") + format + " --kv-recent 32 --kv-select ";
+    all.push_back({"random", flags + "omnikv"});
+    all.push_back({"window", flags + "quest"});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Room, NeverAboveShared, ::testing::ValuesIn(shared_settings()),
+                         [](const ::testing::TestParamInfo<Shared>& info) {
+                           std::string name = info.param.policy + "_" + info.param.flags;
+                           std::erase_if(name, [](char c) { return c == '-'; });
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) {
+                                 return std::isalnum(static_cast<unsigned char>(c)) == 0;
+                               },
+                               '_');
+                           return name;
+                         });
+
+// Bounds are from above, but not by much.
+TEST(Room, MostOfTheCapIsUsed) {
+  SerialFor parallel;
+  constexpr int32_t kCap = 20;
+  for (const auto* flags :
+       {"--kv-format residual", "--kv-format residual,first=1:int8 --kv-select omnikv",
+        "--kv-format residual --kv-select quest", "--kv-format latent", "--kv-select omnikv",
+        "--kv-select quest --kv-format k5v4"}) {
+    Context context(shared_options({"window", flags}, kCap), 4, parallel);
+    context.set_attends(false);
+    int32_t n = 0;
+    const auto evicted = [&] { return context.cache().evicted_rows(kStreams - 1) > 0; };
+    for (; !evicted() && n < kCells - 128; n += 64) {
+      for (int32_t s = 0; s < kStreams; ++s) ASSERT_TRUE(context.ubatch(s, s + 1, 64, true));
+    }
+    EXPECT_TRUE(evicted()) << flags;
+    EXPECT_GT(context.most(), int64_t{kCap} * 3 / 4 << 20) << flags;
+    context.set_attends(true);
+    ASSERT_TRUE(context.ubatch(0, kStreams, 1, true));
+  }
+}
+
+// Protected tokens that are demoted may need more references than they brought.
+TEST(Room, TheSmallestCapCountsReferencesOfWhatLeft) {
+  SerialFor parallel;
+  const auto least = [&](const char* residual) {
+    const Shared setting{"random", std::string("--kv-format residual --kv-protect 1040 "
+                                               "--kv-recent 16 --kv-residual ") +
+                                       residual};
+    const Context context(shared_options(setting, 1), 4, parallel);
+    return smallest_cap_mib(context.caches(), 128, 1);
+  };
+  // 8 streams, 4 layers and 1024 rows, of which all but 8 are differences, of 272 bytes a father.
+  EXPECT_GT(least("s=128,k=16"), 8 * 4 * 1024 * 15 * 272 >> 20);
+  EXPECT_LT(least("s=128,k=1"), 40);
+}
+
+// A layer that observes keeps the scores of all query heads of all streams for a moment.
+TEST(Room, ScoresOfLayersThatObserveAreCounted) {
+  SerialFor parallel;
+  const std::vector<int32_t> n_new(kStreams, 1);
+  const auto grows = [&](const char* full_layers) {
+    const Shared setting{"window",
+                         std::string("--kv-select omnikv --kv-full-layers ") + full_layers};
+    Context context(shared_options(setting, 1), 4, parallel);
+    const CacheLoad load = context.cache().load(n_new, 1);
+    return load.workspace(20'000) - load.workspace(10'000);
+  };
+  EXPECT_GE(grows("0,1,2") - grows("0,1,2,3"), int64_t{10'000} * kStreams * kHeads * 4);
+}
 
 TEST(Room, BesideASlidingWindow) {
   SerialFor serial;

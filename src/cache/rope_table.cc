@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "cache/memory_cap.h"
+
 namespace kvasir {
 
 RopeTable::RopeTable(RopeSpec spec) : spec_(std::move(spec)) {
@@ -23,9 +25,20 @@ void RopeTable::append(std::vector<float>& table, int64_t position) const {
 void RopeTable::cover(int32_t position) {
   const size_t width = 2 * spec_.frequencies.size();
   if (width == 0) return;
-  for (auto n = static_cast<int64_t>(high_.size() / width); n <= position / kLow; ++n) {
+  const int64_t n_high = position / kLow + 1;
+  if (n_high > static_cast<int64_t>(high_.capacity() / width)) {
+    const auto capacity = static_cast<int64_t>(high_.capacity() / width);
+    high_.reserve(static_cast<size_t>(grown_blocks(capacity, n_high)) * width);
+  }
+  for (auto n = static_cast<int64_t>(high_.size() / width); n < n_high; ++n) {
     append(high_, n * kLow);
   }
+}
+
+// When the table grows, the old one is there for a moment too.
+int64_t RopeTable::most_bytes(int32_t head_dim, int64_t n_positions) {
+  const int64_t n_high = grown_blocks(0, n_positions / kLow + 1);
+  return (kLow + 2 * n_high) * head_dim * static_cast<int64_t>(sizeof(float));
 }
 
 template <bool kBack>

@@ -30,6 +30,9 @@ class RopeTable {
   void rotate(int32_t position, float* row) const { turn<false>(position, row); }
   void rotate_back(int32_t position, float* row) const { turn<true>(position, row); }
 
+  /// The most bytes that a table of heads of `head_dim` takes for positions below n_positions, at
+  /// any time while they are covered step by step.
+  static int64_t most_bytes(int32_t head_dim, int64_t n_positions);
   size_t bytes() const { return (low_.capacity() + high_.capacity()) * sizeof(float); }
 
  private:

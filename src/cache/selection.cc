@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "cache/attention_call.h"
+#include "cache/scratch.h"
 #include "kernels/half.h"
 
 namespace kvasir {
@@ -202,6 +203,28 @@ size_t Selection::bytes() const {
   for (const ReadPlan& plan : plans_) n += plan.bytes();
   for (const MaskView& mask : masks_) n += mask.bytes();
   return n;
+}
+
+// Vectors that are filled one by one grow to twice their size.
+int64_t Selection::most_bytes(int64_t n_streams, int64_t n_slots, int32_t n_heads,
+                              int32_t head_dim) const {
+  constexpr int64_t kNumber = 4;  // bytes of a float, a position, a slot
+  const int64_t n_chosen = 2 * n_slots;
+  const int64_t places = ReadPlan::most_pages(n_slots) * kPageSlots;
+  const int64_t mask = places * (kNumber + int64_t{sizeof(uint16_t)}) + places / kPageSlots;
+  const int64_t of_stream = n_chosen * kNumber + ReadPlan::most_bytes(n_slots) + mask + mask / 8;
+  const int64_t shared = 2 * n_slots * kNumber + n_chosen * kNumber +          // scores, choice
+                         (2 * n_slots / selector_->page_tokens()) * kNumber +  // or pages
+                         int64_t{4} * n_heads * head_dim * kNumber;
+  return n_streams * of_stream + shared;
+}
+
+void Selection::give_back() {
+  for (ReadSet& set : sets_) set = {};
+  for (ReadPlan& plan : plans_) plan = {};
+  for (MaskView& mask : masks_) mask = {};
+  scratch_ = {};
+  kvasir::give_back(chosen_);
 }
 
 }  // namespace kvasir

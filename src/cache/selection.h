@@ -48,6 +48,18 @@ class Selection {
   int64_t rows_read() const { return rows_read_; }
   int64_t rows_live() const { return rows_live_; }
   size_t bytes() const;
+  /// The most that bytes() may be with n_streams that decode, none of which holds more than n_slots
+  /// tokens of a layer, where layers have up to n_heads query heads of head_dim channels.
+  int64_t most_bytes(int64_t n_streams, int64_t n_slots, int32_t n_heads, int32_t head_dim) const;
+  /// True if layer `index` of n_layers keeps bounds of its keys; if its scores choose for others.
+  bool bounds_keys(int32_t index, int32_t n_layers) const {
+    return selector_->role(index, n_layers) == Role::kChoose;
+  }
+  bool observes(int32_t index, int32_t n_layers) const {
+    return selector_->role(index, n_layers) == Role::kObserve;
+  }
+  /// Gives back what is allocated. Requires: no step is under way.
+  void give_back();
 
  private:
   struct Range {

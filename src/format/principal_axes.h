@@ -19,4 +19,7 @@ struct PrincipalAxes {
 PrincipalAxes principal_axes(const float* rows, int32_t n, int64_t stride, int32_t width,
                              int32_t rank);
 
+/// The most bytes that principal_axes() takes on the way, beside its result.
+int64_t principal_axes_bytes(int32_t width);
+
 }  // namespace kvasir

@@ -38,13 +38,21 @@ float round_up(float x) {
 
 }  // namespace
 
-size_t PageBounds::head_elements() const {
-  const size_t n = z(kChunkPages) * z(int64_t{2} * head_dim_);
+size_t PageBounds::head_elements(int32_t head_dim) {
+  const size_t n = z(kChunkPages) * z(int64_t{2} * head_dim);
   return (n + kLine - 1) / kLine * kLine;
 }
 
+size_t PageBounds::chunk_elements(int32_t n_kv_heads, int32_t head_dim) {
+  return z(n_kv_heads) * head_elements(head_dim) + kLine;
+}
+
+int64_t PageBounds::chunk_bytes(int32_t n_kv_heads, int32_t head_dim) {
+  return static_cast<int64_t>(chunk_elements(n_kv_heads, head_dim) * sizeof(uint16_t));
+}
+
 const uint16_t* PageBounds::chunk_of(int32_t page, int32_t head) const {
-  return aligned(chunks_[z(page / kChunkPages)]) + z(head) * head_elements();
+  return aligned(chunks_[z(page / kChunkPages)]) + z(head) * head_elements(head_dim_);
 }
 
 void PageBounds::set_shape(int32_t first_slot, int32_t n_kv_heads, int32_t head_dim) {
@@ -65,7 +73,7 @@ void PageBounds::grow(int32_t n) {
   n_pages_ = n;
   const size_t n_chunks = z((n + kChunkPages - 1) / kChunkPages);
   while (chunks_.size() < n_chunks) {
-    chunks_.emplace_back(z(n_kv_heads_) * head_elements() + kLine);
+    chunks_.emplace_back(chunk_elements(n_kv_heads_, head_dim_));
   }
 }
 

@@ -44,12 +44,18 @@ class PageBounds {
              ParallelFor& parallel, std::vector<float>& split, std::span<float> scores) const;
 
   size_t bytes() const;
+  /// For a cap on bytes: of one chunk of such rows, chunks that are allocated, and their table.
+  static int64_t chunk_bytes(int32_t n_kv_heads, int32_t head_dim);
+  static constexpr int32_t kChunkTokens = kTokens * kChunkPages;
+  int32_t n_chunks() const { return static_cast<int32_t>(chunks_.size()); }
+  int32_t table_capacity() const { return static_cast<int32_t>(chunks_.capacity()); }
   /// Gives back what is allocated for nothing.
   void trim();
   void clear() { *this = {}; }
 
  private:
-  size_t head_elements() const;
+  static size_t head_elements(int32_t head_dim);
+  static size_t chunk_elements(int32_t n_kv_heads, int32_t head_dim);
   const uint16_t* chunk_of(int32_t page, int32_t head) const;
 
   int32_t first_slot_ = 0, n_kv_heads_ = 0, head_dim_ = 0;

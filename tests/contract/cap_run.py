@@ -84,7 +84,8 @@ def load(args, cap, texts):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     kv = ["--cache-ram", "0", "--ctx-checkpoints", "0"] if cap is None else [
-        "--kv-policy", args.policy, "--kv-format", args.format, "--kv-budget-mb", str(cap)]
+        "--kv-policy", args.policy, "--kv-format", args.format, "--kv-select", args.select,
+        "--kv-budget-mb", str(cap)]
     command = [args.kvasir, "serve", "-m", args.model, "--host", "127.0.0.1", "--port", str(port),
                "-np", "8", "-t", "2", "-ub", "64", "-c", str(8 * 2048), "--no-webui", "--kv-stats",
                "--no-kv-unified", *kv]
@@ -146,6 +147,7 @@ def main():
     parser.add_argument("--model", required=True)
     parser.add_argument("--policy", default="window")
     parser.add_argument("--format", default="f16")
+    parser.add_argument("--select", default="dense")
     parser.add_argument("--cap", type=int, default=64)
     parser.add_argument("--requests", type=int, default=200)
     args = parser.parse_args()

@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "device/openmp_for.h"
 #include "eval/machine.h"
+#include "eval/measure/capacity_report.h"
 #include "eval/measure/machine_read.h"
 #include "eval/measure/measure_flags.h"
 #include "eval/measure/paired_report.h"
@@ -59,6 +60,12 @@ auto beside_read(const MeasureFlags& flags, MachineFigures& machine, Work work) 
   return result;
 }
 
+std::string description_of(const llama_model& model) {
+  char description[256] = "";
+  llama_model_desc(&model, description, sizeof(description));
+  return description;
+}
+
 PairedSetup describe(const std::string& path, const MeasureFlags& flags) {
   PairedSetup setup;
   setup.model = flags.model;
@@ -67,9 +74,7 @@ PairedSetup describe(const std::string& path, const MeasureFlags& flags) {
   setup.n_ubatch = flags.n_ubatch;
   auto model = load_model(path, nullptr);
   if (!model) return setup;
-  char description[256] = "";
-  llama_model_desc(model.value().get(), description, sizeof(description));
-  setup.description = description;
+  setup.description = description_of(*model.value());
   return setup;
 }
 
@@ -86,6 +91,35 @@ int measure_paired(const MeasureFlags& flags) {
   setup.b_peak_bytes = rounds.value().kv_bytes_peak;
   const auto& samples = rounds.value().samples;
   return print(flags, {to_markdown(setup, samples), to_json(setup, samples)});
+}
+
+Result<std::vector<CapacitySample>> run_capacity(const std::string& path, const MeasureFlags& flags,
+                                                 std::string& description) {
+  auto model = load_model(path, device::register_device());
+  if (!model) return Error{model.error()};
+  description = description_of(*model.value());
+  Progress progress(capacity_units(flags.capacity) * static_cast<double>(flags.settings.size()));
+  std::vector<CapacitySample> samples;
+  for (const Setting& setting : flags.settings) {
+    auto sample = measure_capacity(
+        model.value(), setting, flags.capacity,
+        [&](double units, const std::string& next) { progress.advance(units, next); });
+    if (!sample) return Error{"setting '" + setting.name + "': " + sample.error()};
+    samples.push_back(std::move(sample.value()));
+  }
+  return samples;
+}
+
+int measure_capacities(const MeasureFlags& flags) {
+  set_llama_log(flags.verbose);
+  auto path = find_model(flags.model);
+  if (!path) return complain(path.error(), kUsage);
+  CapacitySetup setup{flags.model, {}, {}, flags.capacity};
+  auto samples = beside_read(flags, setup.machine, [&](ParallelFor&) {
+    return run_capacity(path.value(), flags, setup.description);
+  });
+  if (!samples) return complain(samples.error(), kFailed);
+  return print(flags, {to_markdown(setup, samples.value()), to_json(setup, samples.value())});
 }
 
 int measure_synthetic(const MeasureFlags& flags) {
@@ -116,6 +150,7 @@ int kvasir_measure(int argc, char** argv) {
     fputs(flags.value().help.c_str(), stdout);
     return 0;
   }
+  if (flags.value().is_capacity) return measure_capacities(flags.value());
   return flags.value().is_synthetic ? measure_synthetic(flags.value())
                                     : measure_paired(flags.value());
 }

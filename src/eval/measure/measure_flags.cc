@@ -15,6 +15,9 @@ struct Groups {
   std::vector<CLI::Option*> paired, synthetic;
   CLI::Option* depths = nullptr;
   CLI::Option* prefill = nullptr;
+  CLI::Option* batches = nullptr;
+  int32_t capacity_mib = 0;
+  std::vector<std::string> sets;
 };
 
 void add_common(CLI::App& app, MeasureFlags& flags, Groups& groups) {
@@ -46,11 +49,12 @@ void add_paired(CLI::App& app, MeasureFlags& flags, Groups& groups) {
                                       "tokens of a prompt chunk, of one sequence; 0: none")
                            ->check(CLI::Range(0, 1 << 24))
                            ->capture_default_str(),
-      app.add_option("-b,--batch", flags.plan.batches,
-                     "sequences that decode at once, a list: a token of each in every step")
-          ->delimiter(',')
-          ->check(CLI::Range(1, kMostSequences))
-          ->capture_default_str(),
+      groups.batches =
+          app.add_option("-b,--batch", flags.plan.batches,
+                         "sequences that decode at once, a list: a token of each in every step")
+              ->delimiter(',')
+              ->check(CLI::Range(1, kMostSequences))
+              ->capture_default_str(),
       app.add_option("--ubatch-size,--ub", flags.n_ubatch, "-ub: tokens of one graph")
           ->check(positive)
           ->capture_default_str(),
@@ -84,6 +88,23 @@ void add_synthetic(CLI::App& app, MeasureFlags& flags, Groups& groups) {
   for (CLI::Option* option : groups.paired) option->excludes(synthetic);
 }
 
+void add_capacity(CLI::App& app, Groups& groups) {
+  CLI::Option* capacity =
+      app.add_option("--capacity", groups.capacity_mib,
+                     "how many sequences of -d tokens (4096) fit into so many MiB without eviction "
+                     "for room, up to -b (64), and how fast they decode together")
+          ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--set", groups.sets,
+                 "with --capacity a setting: \"NAME: --kv-format residual\"; repeat for more; else "
+                 "full, conf, omnikv and deltakv")
+      ->needs(capacity);
+  for (CLI::Option* option : app.get_options()) {
+    for (const char* name : {"n-prompt", "repetitions", "control", "synthetic"}) {
+      if (option->check_lname(name)) capacity->excludes(option);
+    }
+  }
+}
+
 std::string kv_help() {
   std::string text = "Flags of the Kvasir side (the stock side is always f16, everything kept):\n";
   for (const auto& flag : flag_help()) {
@@ -112,11 +133,48 @@ void sort_list(std::vector<int32_t>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
+// What --capacity asks for.
+Result<void> plan_capacity(MeasureFlags& flags, const Groups& groups) {
+  const PairedPlan& plan = flags.plan;
+  CapacityPlan& capacity = flags.capacity;
+  flags.is_capacity = true;
+  if (groups.depths->count() > 0) capacity.depth = plan.depths.front();
+  if (plan.decode == 0 || capacity.depth == 0 ||
+      (groups.depths->count() > 0 && plan.depths.size() > 1)) {
+    return Error{"--capacity is of one depth above 0 with one step or more: give -d N -n N"};
+  }
+  capacity.budget_bytes = int64_t{groups.capacity_mib} << 20;
+  if (groups.batches->count() > 0) capacity.most_sequences = plan.batches.back();
+  capacity.steps = plan.decode;
+  capacity.n_ubatch = flags.n_ubatch;
+  capacity.n_threads = flags.n_threads;
+  SettingRequest request;
+  request.base = flags.options;
+  request.base_given = !flags.kv_flags.empty();
+  request.sets = groups.sets;
+  if (request.sets.empty() && !request.base_given) {
+    request.sets = {"conf: --kv-policy conf", "omnikv: --kv-select omnikv",
+                    "deltakv: --kv-format residual --kv-select omnikv"};
+  }
+  auto settings = make_settings(request);
+  if (!settings) return Error{settings.error()};
+  flags.settings = std::move(settings.value());
+  for (const Setting& setting : flags.settings) {
+    if (setting.options.budget_mb > 0) {
+      return Error{"setting '" + setting.name +
+                   "': --kv-budget-mb allows no copies, and nothing is evicted to make room here; "
+                   "leave it out"};
+    }
+  }
+  return {};
+}
+
 // What no single flag can see.
 Result<void> check_together(MeasureFlags& flags, const Groups& groups) {
   PairedPlan& plan = flags.plan;
   sort_list(plan.depths);
   sort_list(plan.batches);
+  if (groups.capacity_mib > 0) return plan_capacity(flags, groups);
   if (flags.is_synthetic) {
     if (plan.decode == 0) return Error{"-n 0 leaves nothing to measure with --synthetic"};
     if (groups.depths->count() > 0) flags.synthetic.depths = plan.depths;
@@ -153,6 +211,7 @@ Result<MeasureFlags> parse_measure(std::vector<std::string> args) {
   add_common(app, flags, groups);
   add_paired(app, flags, groups);
   add_synthetic(app, flags, groups);
+  add_capacity(app, groups);
   app.footer(kv_help());
   std::replace(args.begin(), args.end(), std::string("-ub"), std::string("--ub"));
   std::reverse(args.begin(), args.end());  // as CLI11 takes them

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "cache/options.h"
+#include "eval/measure/capacity.h"
 #include "eval/measure/paired.h"
 #include "eval/measure/synthetic.h"
 
@@ -19,6 +20,9 @@ struct MeasureFlags {
   PairedPlan plan{.depths = {0, 2048, 4096, 7600}};
   bool is_synthetic = false;  ///< run `synthetic` instead of `plan`
   SyntheticPlan synthetic;    ///< its options are `options`
+  bool is_capacity = false;   ///< run `capacity` under `settings` instead of `plan`
+  CapacityPlan capacity;
+  std::vector<Setting> settings;
   int32_t n_threads = 2;
   int32_t n_ubatch = 512;
   std::string output = "md";

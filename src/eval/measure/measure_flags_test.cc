@@ -37,6 +37,40 @@ TEST(MeasureFlags, RefusesBatchesThatAreNone) {
       << refused({"--batch", "0"});
 }
 
+TEST(MeasureFlags, CapacityComparesSettings) {
+  const auto usual = parse_measure({"--capacity", "256"});
+  ASSERT_TRUE(usual) << usual.error();
+  EXPECT_TRUE(usual.value().is_capacity);
+  EXPECT_EQ(usual.value().capacity.budget_bytes, int64_t{256} << 20);
+  EXPECT_EQ(usual.value().capacity.depth, 4096);
+  EXPECT_EQ(usual.value().capacity.most_sequences, 64);
+  std::vector<std::string> names;
+  for (const Setting& setting : usual.value().settings) names.push_back(setting.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"full", "conf", "omnikv", "deltakv"}));
+
+  const auto asked = parse_measure({"--capacity", "9", "-d", "64", "-b", "8", "-n", "2", "-ub",
+                                    "32", "--set", "small: --kv-format k4v4", "--kv-recent", "32"});
+  ASSERT_TRUE(asked) << asked.error();
+  const CapacityPlan& plan = asked.value().capacity;
+  EXPECT_EQ(plan.depth, 64);
+  EXPECT_EQ(plan.most_sequences, 8);
+  EXPECT_EQ(plan.steps, 2);
+  EXPECT_EQ(plan.n_ubatch, 32);
+  ASSERT_EQ(asked.value().settings.size(), 2U);
+  EXPECT_EQ(asked.value().settings[1].options.recent, 32);
+}
+
+TEST(MeasureFlags, CapacityRefusesWhatItDoesNotRead) {
+  EXPECT_NE(refused({"--set", "a: --kv-format int8"}), "");
+  EXPECT_NE(refused({"--capacity", "9", "-p", "64"}), "");
+  EXPECT_NE(refused({"--capacity", "9", "--synthetic"}), "");
+  EXPECT_NE(refused({"--capacity", "9", "-d", "64,128"}).find("of one depth"), std::string::npos);
+  EXPECT_NE(refused({"--capacity", "9", "-n", "0"}).find("of one depth"), std::string::npos);
+  EXPECT_NE(refused({"--capacity", "9", "--kv-policy", "window", "--kv-budget-mb", "9"})
+                .find("allows no copies"),
+            std::string::npos);
+}
+
 TEST(MeasureFlags, PrefillIsOfOneSequence) {
   EXPECT_EQ(refused({"-b", "4", "-p", "64"}),
             "-p 64 is measured with one sequence: add 1 to --batch, or give -p 0");

@@ -33,24 +33,6 @@ Result<void> read_chunk(Session& session, std::span<const llama_token> tokens, i
   return {};
 }
 
-// Decodes `tokens` in each of `batch` sequences at once, each from another token on.
-Result<void> generate(Session& session, std::span<const llama_token> tokens, int32_t batch) {
-  std::vector<BatchToken> step(static_cast<size_t>(batch));
-  std::vector<llama_pos> next;
-  next.reserve(step.size());
-  for (int32_t s = 0; s < batch; ++s) {
-    next.push_back(llama_memory_seq_pos_max(session.memory(), s) + 1);
-  }
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    for (size_t s = 0; s < step.size(); ++s) {
-      step[s] = {tokens[(i + s) % tokens.size()], next[s]++, static_cast<llama_seq_id>(s), true};
-    }
-    auto done = session.decode(step);
-    if (!done) return done;
-  }
-  return {};
-}
-
 // One kind of work at one depth.
 struct Work {
   std::span<const llama_token> tokens;
@@ -171,6 +153,23 @@ std::vector<Work> works_at(const PairedPlan& plan, std::span<const llama_token> 
 }
 
 }  // namespace
+
+Result<void> generate(Session& session, std::span<const llama_token> tokens, int32_t batch) {
+  std::vector<BatchToken> step(static_cast<size_t>(batch));
+  std::vector<llama_pos> next;
+  next.reserve(step.size());
+  for (int32_t s = 0; s < batch; ++s) {
+    next.push_back(llama_memory_seq_pos_max(session.memory(), s) + 1);
+  }
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    for (size_t s = 0; s < step.size(); ++s) {
+      step[s] = {tokens[(i + s) % tokens.size()], next[s]++, static_cast<llama_seq_id>(s), true};
+    }
+    auto done = session.decode(step);
+    if (!done) return done;
+  }
+  return {};
+}
 
 bool is_same_kind(const PairedSamples& x, const PairedSamples& y) {
   return x.is_prefill == y.is_prefill && x.batch == y.batch;

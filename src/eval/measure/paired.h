@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,9 @@ struct Ratio {
   double high = 0;
 };
 Ratio speed_ratio(const PairedSamples& samples);
+
+/// Decodes `tokens` in each of the first `batch` sequences at once, each from another token on.
+Result<void> generate(Session& session, std::span<const llama_token> tokens, int32_t batch);
 
 /// Units of work of the whole plan, for a progress line.
 double plan_units(const PairedPlan& plan);
