@@ -28,6 +28,15 @@ void RopeTable::cover(int32_t position) {
   }
 }
 
+RotateArgs RopeTable::rotation(int32_t position) const {
+  const size_t width = 2 * spec_.frequencies.size();
+  assert(position >= 0);
+  assert((static_cast<size_t>(position / kLow) + 1) * width <= high_.size());
+  return {high_.data() + static_cast<size_t>(position / kLow) * width,
+          low_.data() + static_cast<size_t>(position % kLow) * width,
+          static_cast<int32_t>(spec_.frequencies.size()), spec_.neox, spec_.offset};
+}
+
 template <bool kBack>
 void RopeTable::turn(int32_t position, float* row) const {
   const size_t n = spec_.frequencies.size();
