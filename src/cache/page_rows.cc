@@ -53,10 +53,8 @@ Missing find_missing(const LayerCache& rows, const PageRef& page, int32_t head) 
   std::array<int32_t, kPageSlots> slots;
   for (int32_t i = 0; i < page.n; ++i) {
     const int32_t entry = kept.entry(page.listed + i);
-    if (kept.holds(entry, head)) {
-      __builtin_prefetch(kept.k(entry, head), 0, 3);
-      __builtin_prefetch(kept.v(entry, head), 0, 3);
-    } else {
+    if (entry >= 0) kept.fetch(entry, head);
+    if (!kept.holds(entry, head)) {
       slots[static_cast<size_t>(missing.n)] = page.rows[i];
       missing.places[static_cast<size_t>(missing.n++)] = i;
     }

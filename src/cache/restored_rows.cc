@@ -37,9 +37,18 @@ uint16_t* RestoredRows::k(int32_t entry, int32_t head) const {
          ptrdiff_t{head} * (geometry_.head_dim_k + geometry_.head_dim_v);
 }
 
+void RestoredRows::fetch(int32_t entry, int32_t head) const {
+  constexpr ptrdiff_t kLine = 64 / sizeof(uint16_t);
+  const uint16_t* from = k(entry, head);
+  const ptrdiff_t n = geometry_.head_dim_k + geometry_.head_dim_v;
+  for (ptrdiff_t at = 0; at < n; at += kLine) __builtin_prefetch(from + at, 1, 3);
+  __builtin_prefetch(from + n - 1, 1, 3);
+}
+
+// Twice what a step reads, so that a row which one step leaves out is found by the one behind it.
 int32_t RestoredRows::n_wanted(int32_t n, int32_t n_rows) {
   constexpr int32_t kShare = 8;  // of the demoted rows: what is kept is small beside them
-  return std::min(n, std::max(n_rows / kShare, kMostPageRows));
+  return std::min(2 * n, std::max(n_rows / kShare, kMostPageRows));
 }
 
 // Takes away what `leaves` says, asked in the order of rows.

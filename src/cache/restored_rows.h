@@ -21,7 +21,7 @@ namespace kvasir {
 
 class RestoredRows {
  public:
-  /// @param most  rows that are kept at most; kUsualRestored: n_wanted() of what steps read
+  /// @param most  rows that are kept at most; kUsualRestored: n_wanted()
   RestoredRows(const LayerGeometry& geometry, int32_t most, PageArena& arena);
   ~RestoredRows();
   RestoredRows(const RestoredRows&) = delete;
@@ -41,6 +41,8 @@ class RestoredRows {
   /// K and V of one head, [head_dim_k] and [head_dim_v] binary16, to read or to fill in.
   uint16_t* k(int32_t entry, int32_t head) const;
   uint16_t* v(int32_t entry, int32_t head) const { return k(entry, head) + geometry_.head_dim_k; }
+  /// A hint: those are read or filled in next.
+  void fetch(int32_t entry, int32_t head) const;
   /// K and V of one head were filled in.
   void fill(int32_t entry, int32_t head) { filled_[flag_at(entry, head)] = 1; }
 
