@@ -41,7 +41,7 @@ struct CacheConfig {
 struct CacheBytes {
   int64_t rows = 0;       ///< pages of K and V, all tiers
   int64_t demoted = 0;    ///< those of them in a compressed format
-  int64_t metadata = 0;   ///< cells, positions, ranker state, observed queries
+  int64_t metadata = 0;   ///< cells, positions, ranker state, observed queries, restored rows
   int64_t workspace = 0;  ///< scratch of attention; shared by all streams
   int64_t total() const { return rows + metadata + workspace; }
 };
@@ -155,6 +155,10 @@ class Cache {
   /// step reads all.
   int64_t rows_read() const { return selection_ == nullptr ? 0 : selection_->rows_read(); }
   int64_t rows_live() const { return selection_ == nullptr ? 0 : selection_->rows_live(); }
+  /// Demoted rows that those steps chose where restored ones are kept (--kv-restored), and how many
+  /// of them were.
+  int64_t rows_restored() const { return selection_ == nullptr ? 0 : selection_->rows_restored(); }
+  int64_t rows_found() const { return selection_ == nullptr ? 0 : selection_->rows_found(); }
   /// Positions of the live tokens of one layer of a stream, ascending; empty if it holds nothing.
   std::vector<int32_t> live_positions(int32_t stream, int32_t layer) const;
   /// The layers' numbers, ascending.

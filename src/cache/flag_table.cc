@@ -203,6 +203,20 @@ Shown get_rank(const CacheOptions& options) {
   return usual ? std::nullopt : Shown(std::to_string(options.rank_percent));
 }
 
+Result<void> set_restored(Text flag, Text value, CacheOptions& options) {
+  const auto number = value == "off" ? 0 : parse<int32_t>(value).value_or(-1);
+  if (number < 0 || (number == 0 && value != "off")) {
+    return not_allowed(flag, value, "a whole number of rows, 1 or more, or off");
+  }
+  options.restored = number;
+  return {};
+}
+
+Shown get_restored(const CacheOptions& options) {
+  if (options.restored == kUsualRestored) return std::nullopt;
+  return options.restored == 0 ? "off" : std::to_string(options.restored);
+}
+
 Result<void> set_budget_mb(Text flag, Text value, CacheOptions& options) {
   const auto number = parse<int32_t>(value);
   if (!number || *number < 1) {
@@ -412,6 +426,12 @@ constexpr auto kFlags = std::to_array<Flag>({
       "ascending numbers below the number of layers; with omnikv 0 is among them"},
      set_full_layers,
      get_full_layers},
+    {{"--kv-restored", "N",
+      "residual and latent with a selection: chosen rows that each layer of a sequence keeps in "
+      "f16 for the next step, which chooses most of them again; results are the same",
+      "twice as many as a step reads, at most an eighth of the demoted rows", "1 or more, or off"},
+     set_restored,
+     get_restored},
     {{"--kv-prefill", "MODE",
       "exact: the whole prompt is computed first, eviction starts with the first decoded token; "
       "stream: each chunk of the prompt is cut to the budget, so that peak memory is bounded",

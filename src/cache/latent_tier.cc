@@ -117,7 +117,7 @@ void LatentTier::read_k(int32_t head, int32_t first, int32_t n, const int32_t* p
                         float* out) const {
   for (int32_t i = 0; i < n; ++i, out += geometry_.head_dim_k) {
     read(k_, head, geometry_.head_dim_k, first + i, out);
-    if (rope_ != nullptr) rope_->rotate(positions[i], out);
+    if (rope_ != nullptr) kernels_->rotate_row(rope_->rotation(positions[i]), out);
   }
 }
 

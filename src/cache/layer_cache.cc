@@ -60,6 +60,7 @@ void LayerCache::reserve_slots(int32_t n) {
 void LayerCache::trim() {
   rows_.trim();
   if (cold_ != nullptr) cold_->trim();
+  if (restored_rows_ != nullptr) restored_rows_->clear();
   if (placement_ == Placement::kByCell) return;
   bounds_.trim();
   slot_capacity_ = n_slots_;
@@ -199,6 +200,7 @@ void LayerCache::keep_rows(int32_t first, std::span<const int32_t> survivors) {
     for (const int32_t slot : newest) rows.push_back(slot - n_cold());
     rows_.keep(std::min(first, n_head_), rows);
   }
+  if (restored_rows_ != nullptr) restored_rows_->keep(first_cold, cold, n_head_);
   cold_->keep(first_cold, cold, n_head_);
   n_head_ = n_head;
 }
@@ -329,6 +331,7 @@ bool LayerCache::copy_from(const LayerCache& other) {
   assert(placement_ == other.placement_);
   if (!rows_.copy_from(other.rows_)) return false;
   if (cold_ != nullptr && !cold_->copy_from(*other.cold_)) return false;
+  if (restored_rows_ != nullptr) restored_rows_->clear();
   n_head_ = other.n_head_;
   n_slots_ = other.n_slots_;
   n_fresh_ = other.n_fresh_;
@@ -349,7 +352,8 @@ bool LayerCache::copy_from(const LayerCache& other) {
 size_t LayerCache::metadata_bytes() const {
   return sizeof(*this) +
          (cells_.capacity() + positions_.capacity() + survivors_.capacity()) * sizeof(int32_t) +
-         state_.capacity() * sizeof(float) + ring_.bytes() + bounds_.bytes();
+         state_.capacity() * sizeof(float) + ring_.bytes() + bounds_.bytes() +
+         (restored_rows_ == nullptr ? 0 : restored_rows_->bytes());
 }
 
 }  // namespace kvasir

@@ -10,12 +10,14 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cache/cold_tier.h"
 #include "cache/f16_tier.h"
 #include "cache/query_ring.h"
 #include "cache/read_order.h"
+#include "cache/restored_rows.h"
 #include "select/page_bounds.h"
 
 namespace kvasir {
@@ -112,6 +114,13 @@ class LayerCache {
   /// Makes this a copy of `other` of the same placement and geometry. False when memory is out.
   [[nodiscard]] bool copy_from(const LayerCache& other);
 
+  /// Keeps rows of the demoted tier that steps restore. Requires: cold().
+  void keep_restored(std::unique_ptr<RestoredRows> restored) {
+    restored_rows_ = std::move(restored);
+  }
+  /// Those rows, which reading fills in; null where none are kept.
+  RestoredRows* restored() const { return restored_rows_.get(); }
+
   QueryRing& ring() { return ring_; }
   /// Bounds of keys that a selection made; rows that move are forgotten.
   PageBounds& bounds() { return bounds_; }
@@ -145,6 +154,7 @@ class LayerCache {
 
   F16Tier rows_;
   std::unique_ptr<ColdTier> cold_;
+  std::unique_ptr<RestoredRows> restored_rows_;
   int32_t n_head_ = 0;  // f16 rows before the demoted ones
   int32_t n_slots_ = 0;
   int32_t n_fresh_ = 0;

@@ -169,6 +169,15 @@ Result<void> validate(const CacheOptions& options) {
     return Error{"--kv-rank " + std::to_string(options.rank_percent) +
                  ": no layer has --kv-format latent, found " + options.format};
   }
+  const bool restores =
+      format.value().uses(ColdStore::kResidual) || format.value().uses(ColdStore::kLatent);
+  if (options.restored != kUsualRestored && !(restores && options.selects())) {
+    return Error{"--kv-restored " +
+                 (options.restored == 0 ? "off" : std::to_string(options.restored)) +
+                 ": restored rows are kept with --kv-format residual or latent and a --kv-select "
+                 "other than dense, found --kv-format " +
+                 options.format + " and --kv-select " + options.select};
+  }
   const bool residual = format.value().uses(ColdStore::kResidual);
   if (options.residual != ResidualParams{} && !residual) {
     return Error{"--kv-residual " + residual_text(options.residual) +

@@ -27,6 +27,9 @@ inline constexpr int32_t kDefaultRecent = 128;
 /// Axes that --kv-format latent keeps, percent of the channels: about a third of the bytes.
 inline constexpr int32_t kDefaultRank = 30;
 
+/// --kv-restored: as many as RestoredRows says.
+inline constexpr int32_t kUsualRestored = -1;
+
 struct CacheOptions {
   std::string policy = "none";  ///< --kv-policy
   PolicyParams params;          ///< what the policy reads
@@ -39,6 +42,7 @@ struct CacheOptions {
   int32_t rank_percent = kDefaultRank;    ///< --kv-rank: of --kv-format latent
   std::string select = "dense";           ///< --kv-select: which stored tokens a step reads
   SelectParams select_params;             ///< --kv-keep, --kv-full-layers
+  int32_t restored = kUsualRestored;      ///< --kv-restored: rows that a layer keeps restored
   int32_t budget_mb = 0;                  ///< --kv-budget-mb: cap of all caches, MiB; 0: none
   std::string trace_path;                 ///< --kv-trace FILE; empty: none
   bool stats = false;                     ///< --kv-stats: statistics at exit

@@ -549,7 +549,8 @@ TEST(Help, InitialValuesAreTheDefaults) {
       "--kv-budget",  "--kv-high",    "--kv-low",       "--kv-alpha",  "--kv-lambda",
       "--kv-protect", "--kv-pyramid", "--kv-shrink",    "--kv-scale",  "--kv-schedule",
       "--kv-trace",   "--kv-stats",   "--kv-positions", "--kv-preset", "--kv-blend",
-      "--kv-values",  "--kv-by-age",  "--kv-budget-mb", "--kv-keep",   "--kv-full-layers"};
+      "--kv-values",  "--kv-by-age",  "--kv-budget-mb", "--kv-keep",   "--kv-full-layers",
+      "--kv-restored"};
   for (const auto& flag : flag_help()) {
     if (in_words.contains(flag.name)) continue;
     EXPECT_EQ(parsed({std::string(flag.name), std::string(flag.initial)}), CacheOptions{})
@@ -577,6 +578,30 @@ TEST(Presets, AreFlagsThatLaterOnesChange) {
   const auto help = std::find_if(flag_help().begin(), flag_help().end(),
                                  [](const FlagHelp& flag) { return flag.name == "--kv-preset"; });
   EXPECT_EQ(help->allowed, names);
+}
+
+TEST(Restored, IsReadShownAgainAndRefusedWhereNothingIsRestored) {
+  for (const char* value : {"off", "1", "4096"}) {
+    CacheOptions options =
+        parsed({"--kv-format", "residual", "--kv-select", "omnikv", "--kv-restored", value});
+    EXPECT_EQ(options.restored, std::string(value) == "off" ? 0 : std::stoi(value));
+    EXPECT_NE(describe(options).find(std::string("--kv-restored ") + value), std::string::npos);
+    EXPECT_TRUE(validate(options));
+    options.select = "dense";
+    EXPECT_NE(validate(options).error().find(std::string("--kv-restored ") + value +
+                                             ": restored rows are kept with"),
+              std::string::npos);
+    options.select = "quest";
+    options.format = "k5v4";
+    EXPECT_FALSE(validate(options));
+    options.format = "k5v4,last=2:latent";
+    EXPECT_TRUE(validate(options)) << validate(options).error();
+  }
+  for (const char* value : {"0", "-1", "many", "1.5"}) {
+    EXPECT_EQ(refusal({"--kv-restored", value}),
+              std::string("--kv-restored ") + value +
+                  ": allowed is a whole number of rows, 1 or more, or off");
+  }
 }
 
 TEST(Residual, IsReadAndShownAgain) {

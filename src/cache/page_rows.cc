@@ -1,6 +1,7 @@
 #include "cache/page_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 namespace kvasir {
@@ -40,6 +41,84 @@ void gather_f16(const F16Tier& rows, const PageRef& page, int32_t head, PageScra
   }
 }
 
+// The rows of a page that are not kept, as places in the page.
+struct Missing {
+  std::array<int32_t, kPageSlots> places;
+  int32_t n = 0;
+};
+
+Missing find_missing(const LayerCache& rows, const PageRef& page, int32_t head) {
+  const RestoredRows& kept = *rows.restored();
+  Missing missing;
+  std::array<int32_t, kPageSlots> slots;
+  for (int32_t i = 0; i < page.n; ++i) {
+    const int32_t entry = kept.entry(page.listed + i);
+    if (entry >= 0) kept.fetch(entry, head);
+    if (!kept.holds(entry, head)) {
+      slots[static_cast<size_t>(missing.n)] = page.rows[i];
+      missing.places[static_cast<size_t>(missing.n++)] = i;
+    }
+  }
+  rows.fetch_cold(head, std::span(slots).first(static_cast<size_t>(missing.n)));
+  return missing;
+}
+
+// K or V of a page of one head, row by row in f16: copied where it is kept; else restored, and kept
+// where there is room.
+void read_half(const LayerCache& rows, const PageRef& page, int32_t head, bool is_k,
+               const Missing& missing, const KvKernels& kernels, float* restored, uint16_t* out) {
+  const RestoredRows& kept = *rows.restored();
+  const int32_t head_dim =
+      is_k ? rows.rows().geometry().head_dim_k : rows.rows().geometry().head_dim_v;
+  const auto at = [&](int32_t i) { return out + ptrdiff_t{i} * head_dim; };
+  int32_t next = 0;  // of the missing ones
+  for (int32_t i = 0; i < page.n; ++i) {
+    const int32_t entry = kept.entry(page.listed + i);
+    uint16_t* const place = entry < 0 ? nullptr : is_k ? kept.k(entry, head) : kept.v(entry, head);
+    if (next == missing.n || missing.places[static_cast<size_t>(next)] != i) {
+      std::copy_n(place, head_dim, at(i));
+      continue;
+    }
+    ++next;
+    if (is_k) {
+      rows.read_cold_k(head, page.rows[i], 1, restored);
+    } else {
+      rows.read_cold_v(head, page.rows[i], 1, restored);
+    }
+    kernels.store_v(at(i), head_dim, 0, 1, restored, head_dim);
+    if (place != nullptr) std::copy_n(at(i), head_dim, place);
+  }
+}
+
+// Rows in groups of kLaneSlots, channel by channel; what lies behind the last one is not written.
+void interleave(const uint16_t* rows, int32_t n, int32_t head_dim, uint16_t* page) {
+  for (int32_t first = 0; first < n; first += kLaneSlots) {
+    const int32_t width = std::min(kLaneSlots, n - first);
+    const uint16_t* from = rows + ptrdiff_t{first} * head_dim;
+    uint16_t* to = page + F16Page::k_index(head_dim, first, 0);
+    for (int32_t d = 0; d < head_dim; ++d, ++from, to += kLaneSlots) {
+      for (int32_t i = 0; i < width; ++i) to[i] = from[ptrdiff_t{i} * head_dim];
+    }
+  }
+}
+
+// Chosen rows of a tier whose restored rows are kept.
+PageRows read_kept(const LayerCache& rows, const PageRef& page, int32_t head,
+                   const KvKernels& kernels, PageScratch& scratch) {
+  const int32_t head_dim = rows.rows().geometry().head_dim_k;
+  const Missing missing = find_missing(rows, page, head);
+  uint16_t* const keys = scratch.keys(head_dim);
+  read_half(rows, page, head, true, missing, kernels, scratch.rows(), keys);
+  interleave(keys, page.n, head_dim, scratch.k());
+  read_half(rows, page, head, false, missing, kernels, scratch.rows(), scratch.v());
+  RestoredRows& kept = *rows.restored();
+  for (int32_t i = 0; i < missing.n; ++i) {
+    const int32_t entry = kept.entry(page.listed + missing.places[static_cast<size_t>(i)]);
+    if (entry >= 0) kept.fill(entry, head);
+  }
+  return {scratch.k(), scratch.v()};
+}
+
 }  // namespace
 
 void PageScratch::reserve(int32_t head_dim_k, int32_t head_dim_v) {
@@ -48,6 +127,12 @@ void PageScratch::reserve(int32_t head_dim_k, int32_t head_dim_v) {
   if (tiles_.size() < n) tiles_.resize(n);
   const size_t n_rows = page_elements(std::max(head_dim_k, head_dim_v));
   if (rows_.size() < n_rows) rows_.resize(n_rows);
+}
+
+uint16_t* PageScratch::keys(int32_t head_dim_k) {
+  const size_t n = page_elements(head_dim_k);
+  if (keys_.size() < n) keys_.resize(n);
+  return keys_.data();
 }
 
 uint16_t* PageScratch::aligned(size_t offset) {
@@ -70,6 +155,9 @@ PageRows read_rows(const LayerCache& rows, const PageRef& page, int32_t head,
   if (!page.cold) {
     gather_f16(rows.rows(), page, head, scratch, with_v);
     return {scratch.k(), scratch.v()};
+  }
+  if (page.listed >= 0 && rows.restored() != nullptr && with_v) {
+    return read_kept(rows, page, head, kernels, scratch);
   }
   if (page.rows != nullptr) rows.fetch_cold(head, {page.rows, static_cast<size_t>(page.n)});
   for_runs(page, [&](int32_t first, int32_t n, int32_t at) {

@@ -18,8 +18,11 @@ class PageScratch {
   uint16_t* k() { return aligned(0); }
   uint16_t* v() { return aligned(k_size_); }
   float* rows() { return rows_.data(); }
+  /// Keys row by row, [kPageSlots, head_dim_k], made room for here.
+  uint16_t* keys(int32_t head_dim_k);
   size_t bytes() const {
-    return tiles_.capacity() * sizeof(uint16_t) + rows_.capacity() * sizeof(float);
+    return (tiles_.capacity() + keys_.capacity()) * sizeof(uint16_t) +
+           rows_.capacity() * sizeof(float);
   }
 
  private:
@@ -28,6 +31,7 @@ class PageScratch {
   size_t k_size_ = 0;            // elements, a multiple of a cache line
   std::vector<uint16_t> tiles_;  // K, then V, in the layout of kernels.h
   std::vector<float> rows_;      // [kPageSlots, head_dim]
+  std::vector<uint16_t> keys_;   // the same of K, where restored rows are kept
 };
 
 /// K and V in the layout of kernels.h; null where nothing was ever written (rows by cell).
@@ -42,6 +46,7 @@ struct PageRef {
   int32_t n = 0;                  ///< 1..kPageSlots; consecutive ones lie in one page of the tier
   bool cold = false;              ///< of the compressed tier
   const int32_t* rows = nullptr;  ///< [n] ascending where they are listed, else null
+  int32_t listed = -1;            ///< of demoted ones that are: place in ReadPlan::listed()
 };
 
 /// Those rows of one KV head. Valid until the scratch is used again. Without `with_v` V may be

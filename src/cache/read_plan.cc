@@ -89,6 +89,7 @@ void ReadPlan::gather(const LayerCache& rows, size_t begin, size_t end, bool col
       gathered_ = n_pages();
       open_page(-1, cold);
     }
+    if (cold && n_listed_++ == 0) first_listed_ = z(gathered_) * kPageSlots;
     Page& page = pages_[z(gathered_)];
     const size_t place = z(gathered_) * kPageSlots + z(page.n++);
     rows_[place] = order_.row_of(slots_[i]);
@@ -141,6 +142,7 @@ void ReadPlan::build(const LayerCache& rows, const ReadSet& set, bool coded) {
   pages_.clear();
   cells_.clear();
   rows_.clear();
+  first_listed_ = n_listed_ = 0;
   const auto split = [&](int32_t slot) {
     return z(std::lower_bound(slots_.begin(), slots_.end(), slot) - slots_.begin());
   };

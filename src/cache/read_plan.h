@@ -36,7 +36,13 @@ class ReadPlan {
   PageRef page(int32_t page) const {
     const Page& p = pages_[static_cast<size_t>(page)];
     const size_t first = static_cast<size_t>(page) * kPageSlots;
-    return {p.first, p.n, p.cold, p.first < 0 ? rows_.data() + first : nullptr};
+    if (p.first >= 0) return {p.first, p.n, p.cold, nullptr};
+    return {-1, p.n, p.cold, rows_.data() + first,
+            p.cold ? static_cast<int32_t>(first - first_listed_) : -1};
+  }
+  /// The demoted rows that are listed in pages, ascending.
+  std::span<const int32_t> listed() const {
+    return std::span(rows_).subspan(first_listed_, n_listed_);
   }
   /// The cell at each place, [n_pages() * kPageSlots]; kNoCell where none is read.
   std::span<const int32_t> cells() const { return cells_; }
@@ -65,7 +71,8 @@ class ReadPlan {
   ReadOrder order_;
   bool coded_ = false;
   int32_t n_read_ = 0;
-  int32_t gathered_ = -1;  // the page that is being filled, or -1
+  size_t first_listed_ = 0, n_listed_ = 0;  // demoted rows in rows_
+  int32_t gathered_ = -1;                   // the page that is being filled, or -1
   std::vector<Page> pages_;
   std::vector<int32_t> rows_;   // [n_pages * kPageSlots] row in its tier, of gathered pages
   std::vector<int32_t> cells_;  // [n_pages * kPageSlots]

@@ -1,6 +1,7 @@
 #include "cache/residual_tier.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cassert>
 #include <cstring>
@@ -119,21 +120,14 @@ void ResidualTier::read_part(int32_t slot, int32_t head, bool is_k, float* row) 
     codec_.decode_reference(refs_.at(at.index), head, is_k, row);
     return;
   }
-  const LayerGeometry& g = codec_.geometry();
-  const int32_t head_dim = is_k ? g.head_dim_k : g.head_dim_v;
-  float reference[kMaxHeadDim];
+  std::array<const std::byte*, kMostNeighbours> fathers;
   int32_t n = 0;
   for (int32_t i = 0; i < codec_.params().neighbours; ++i) {
     const int32_t index = father(at.index, i);
     if (index < 0) break;
-    float* to = n == 0 ? row : reference;
-    codec_.decode_reference(refs_.at(index), head, is_k, to);
-    for (int32_t d = 0; n > 0 && d < head_dim; ++d) row[d] += reference[d];
-    ++n;
+    fathers.at(z(n++)) = refs_.at(index);
   }
-  assert(n > 0);
-  for (int32_t d = 0; d < head_dim; ++d) row[d] /= static_cast<float>(n);
-  codec_.add_difference(difference(at.index), head, is_k, row);
+  codec_.restore(difference(at.index), fathers.data(), n, head, is_k, *kernels_, row);
 }
 
 // First the differences, which say who the fathers are, then the fathers.
@@ -176,7 +170,7 @@ void ResidualTier::read_k(int32_t head, int32_t first, int32_t n, const int32_t*
   const int32_t head_dim = codec_.geometry().head_dim_k;
   for (int32_t i = 0; i < n; ++i, out += head_dim) {
     read_part(first + i, head, true, out);
-    if (rope_ != nullptr) rope_->rotate(positions[i], out);
+    if (rope_ != nullptr) kernels_->rotate_row(rope_->rotation(positions[i]), out);
   }
 }
 

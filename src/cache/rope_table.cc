@@ -41,6 +41,15 @@ int64_t RopeTable::most_bytes(int32_t head_dim, int64_t n_positions) {
   return (kLow + 2 * n_high) * head_dim * static_cast<int64_t>(sizeof(float));
 }
 
+RotateArgs RopeTable::rotation(int32_t position) const {
+  const size_t width = 2 * spec_.frequencies.size();
+  assert(position >= 0);
+  assert((static_cast<size_t>(position / kLow) + 1) * width <= high_.size());
+  return {high_.data() + static_cast<size_t>(position / kLow) * width,
+          low_.data() + static_cast<size_t>(position % kLow) * width,
+          static_cast<int32_t>(spec_.frequencies.size()), spec_.neox, spec_.offset};
+}
+
 template <bool kBack>
 void RopeTable::turn(int32_t position, float* row) const {
   const size_t n = spec_.frequencies.size();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cache/rope.h"
+#include "kernels/kernels.h"
 
 namespace kvasir {
 
@@ -23,6 +24,10 @@ class RopeTable {
   /// Makes positions up to `position` ready. Not thread-safe; rotate() may run at once elsewhere
   /// for positions that were ready before only if memory need not move, so call it between steps.
   void cover(int32_t position);
+
+  /// What rotate() turns by, for the kernels. Valid until cover(). Requires: 0 <= position,
+  /// covered.
+  RotateArgs rotation(int32_t position) const;
 
   /// Rotates a row, [head_dim] f32 of one head, from position 0 to `position`, in place; `back`
   /// does the reverse. Error below 2^-22 of the length of each pair. Requires: 0 <= position,

@@ -142,6 +142,17 @@ bool Selection::attends_coded(const LayerCache& rows) const {
          kernels_->attend_coded != nullptr;
 }
 
+// Says which of the chosen rows are kept from former steps. Attention reads each of them once, for
+// each head, and fills in the others.
+void Selection::plan_restored(LayerCache& rows, const ReadPlan& plan) {
+  RestoredRows* restored = rows.restored();
+  if (restored == nullptr) return;
+  const int64_t n_found = restored->n_found();
+  restored->plan(plan.listed(), rows.n_cold());
+  rows_restored_ += static_cast<int64_t>(plan.listed().size());
+  rows_found_ += restored->n_found() - n_found;
+}
+
 bool Selection::narrow(const AttendArgs& args, int32_t i, const CellMask& mask, LayerCache& rows,
                        ParallelFor& parallel, StreamRows& view) {
   if (args.n_queries != 1) return false;
@@ -171,6 +182,7 @@ bool Selection::narrow(const AttendArgs& args, int32_t i, const CellMask& mask, 
   if (set.epoch != args.epoch) return false;
   ReadPlan& plan = plans_[stream];
   plan.build(rows, set, attends_coded(rows));
+  plan_restored(rows, plan);
   rows_read_ += plan.n_read() - rows.n_slots();
   masks_[stream].set_gathered(mask, plan.cells(), args.epoch);
   view.plan = &plan;

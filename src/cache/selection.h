@@ -47,6 +47,9 @@ class Selection {
   /// Rows that decode steps read so far, and that were live then; layers and streams added up.
   int64_t rows_read() const { return rows_read_; }
   int64_t rows_live() const { return rows_live_; }
+  /// Demoted rows that were chosen and are kept once restored, and those of them that were kept.
+  int64_t rows_restored() const { return rows_restored_; }
+  int64_t rows_found() const { return rows_found_; }
   size_t bytes() const;
   /// The most that bytes() may be with n_streams that decode, none of which holds more than n_slots
   /// tokens of a layer, where layers have up to n_heads query heads of head_dim channels.
@@ -69,6 +72,7 @@ class Selection {
   void choose(const SelectInput& input, const LayerCache& rows, const Range& range, int64_t epoch,
               ReadSet& set, ParallelFor& parallel);
   void update_bounds(LayerCache& rows, const Range& range, ParallelFor& parallel) const;
+  void plan_restored(LayerCache& rows, const ReadPlan& plan);
   bool attends_coded(const LayerCache& rows) const;
 
   std::unique_ptr<Selector> selector_;
@@ -82,6 +86,7 @@ class Selection {
   SelectScratch scratch_;
   std::vector<int32_t> chosen_;
   int64_t rows_read_ = 0, rows_live_ = 0;
+  int64_t rows_restored_ = 0, rows_found_ = 0;
 };
 
 /// The largest and the smallest value of each channel of PageBounds::kTokens rows of one KV head,

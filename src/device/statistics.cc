@@ -38,6 +38,11 @@ double read_share(const CacheCounts& cache) {
   return static_cast<double>(cache.rows_read) / static_cast<double>(cache.rows_live);
 }
 
+// Of the chosen rows whose restored form is kept, how many were there from former steps.
+double found_share(const CacheCounts& cache) {
+  return static_cast<double>(cache.rows_found) / static_cast<double>(cache.rows_restored);
+}
+
 nlohmann::ordered_json mean_or_null(double sum, int64_t n) {
   if (n == 0) return nullptr;
   return sum / static_cast<double>(n);
@@ -67,6 +72,7 @@ nlohmann::ordered_json json_of(const CacheCounts& cache) {
       {"mean_c", mean_or_null(t.confidence, t.n_confidence)},
       {"streams", streams}};
   if (cache.rows_live > 0) json["read_share"] = read_share(cache);
+  if (cache.rows_restored > 0) json["found_share"] = found_share(cache);
   return json;
 }
 
@@ -87,6 +93,8 @@ void Statistics::take(CacheCounts& counts, const Cache& cache) {
   counts.times = cache.times();
   counts.rows_read = cache.rows_read();
   counts.rows_live = cache.rows_live();
+  counts.rows_restored = cache.rows_restored();
+  counts.rows_found = cache.rows_found();
   counts.streams.resize(z(cache.config().n_streams));
   for (int32_t s = 0; s < cache.config().n_streams; ++s) {
     counts.streams[z(s)].live_tokens = cache.live_tokens(s);
@@ -170,6 +178,11 @@ std::string Statistics::report() const {
     }
     if (cache.rows_live > 0) {
       std::snprintf(line, sizeof(line), ", %.1f %% of the rows read", 100 * read_share(cache));
+      text += line;
+    }
+    if (cache.rows_restored > 0) {
+      std::snprintf(line, sizeof(line), ", %.1f %% of the chosen rows found restored",
+                    100 * found_share(cache));
       text += line;
     }
     text += "\n";

@@ -34,7 +34,9 @@ struct CacheCounts {
   CacheBytes bytes;
   CacheTimes times;
   int64_t rows_read = 0, rows_live = 0;  ///< of decode steps with --kv-select; else 0
-  int64_t confidence_ns = 0;             ///< time spent on logits rows; of the main cache only
+  /// Of those steps, chosen rows that are kept once restored, and those of them that were kept.
+  int64_t rows_restored = 0, rows_found = 0;
+  int64_t confidence_ns = 0;  ///< time spent on logits rows; of the main cache only
   std::vector<StreamCounts> streams;
 };
 

@@ -101,13 +101,35 @@ void ResidualCodec::decode_reference(const std::byte* from, int32_t head, bool i
   references_->decode(p.head_dim, from + p.in_reference, 1, nullptr, row);
 }
 
-void ResidualCodec::add_difference(const std::byte* from, int32_t head, bool is_k,
-                                   float* row) const {
-  const Part& p = part(head, is_k);
+void ResidualCodec::add_difference(const std::byte* from, const Part& part, float* row) const {
   float difference[kMaxHeadDim];
-  differences_->decode(p.head_dim, from + p.in_difference, 1, nullptr, difference);
-  if (params_.turned && params_.bits != 16) turn_row(difference, p.head_dim);
-  for (int32_t d = 0; d < p.head_dim; ++d) row[d] += difference[d];
+  differences_->decode(part.head_dim, from + part.in_difference, 1, nullptr, difference);
+  if (params_.turned && params_.bits != 16) turn_row(difference, part.head_dim);
+  for (int32_t d = 0; d < part.head_dim; ++d) row[d] += difference[d];
+}
+
+void ResidualCodec::restore(const std::byte* difference, const std::byte* const* fathers,
+                            int32_t n_fathers, int32_t head, bool is_k, const KvKernels& kernels,
+                            float* row) const {
+  assert(n_fathers > 0 && n_fathers <= kMostNeighbours);
+  const Part& p = part(head, is_k);
+  if (params_.int8 && params_.bits != 16) {
+    std::array<const std::byte*, kMostNeighbours> parts;
+    for (size_t i = 0; i < static_cast<size_t>(n_fathers); ++i) {
+      parts.at(i) = fathers[i] + p.in_reference;
+    }
+    kernels.restore_row({*references_->packing(), *differences_->packing(), p.head_dim,
+                         parts.data(), n_fathers, difference + p.in_difference, params_.turned},
+                        row);
+    return;
+  }
+  float reference[kMaxHeadDim];
+  for (int32_t i = 0; i < n_fathers; ++i) {
+    decode_reference(fathers[i], head, is_k, i == 0 ? row : reference);
+    for (int32_t d = 0; i > 0 && d < p.head_dim; ++d) row[d] += reference[d];
+  }
+  for (int32_t d = 0; d < p.head_dim; ++d) row[d] /= static_cast<float>(n_fathers);
+  add_difference(difference, p, row);
 }
 
 }  // namespace kvasir

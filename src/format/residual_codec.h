@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "format/f16_page.h"
 #include "format/row_codec.h"
+#include "kernels/kernels.h"
 
 namespace kvasir {
 
@@ -89,8 +90,10 @@ class ResidualCodec {
 
   /// K (V) of one head of a reference, [head_dim].
   void decode_reference(const std::byte* from, int32_t head, bool is_k, float* row) const;
-  /// mean + difference of K (V) of one head: row holds the mean, [head_dim], and then the sum.
-  void add_difference(const std::byte* from, int32_t head, bool is_k, float* row) const;
+  /// K (V) of one head from what encode() wrote and the references whose mean it was given,
+  /// [n_fathers] as encode_reference() wrote them: row, [head_dim].
+  void restore(const std::byte* difference, const std::byte* const* fathers, int32_t n_fathers,
+               int32_t head, bool is_k, const KvKernels& kernels, float* row) const;
 
  private:
   // K or V of one head: where it lies in x, in a reference and in a difference.
@@ -102,6 +105,9 @@ class ResidualCodec {
   const Part& part(int32_t head, bool is_k) const {
     return parts_[static_cast<size_t>(is_k ? head : geometry_.n_kv_heads + head)];
   }
+
+  // mean + difference: row holds the mean, [head_dim], and then the sum.
+  void add_difference(const std::byte* from, const Part& part, float* row) const;
 
   ResidualParams params_;
   LayerGeometry geometry_;

@@ -60,6 +60,26 @@ struct PageArgs {
   const uint16_t* next_k = nullptr;
 };
 
+/// A row of one KV head that lies as a difference from the mean of others.
+struct RestoreArgs {
+  Packing references;               ///< of the others: kSigned, 8 bits, kGroup
+  Packing difference;               ///< kUnsigned, kGroupZero
+  int32_t head_dim;                 ///< 1..kMaxHeadDim
+  const std::byte* const* fathers;  ///< [n_fathers] rows
+  int32_t n_fathers;                ///< >= 1
+  const std::byte* packed;          ///< the difference
+  bool turned;                      ///< it was turned (turn_row) before it was packed
+};
+
+/// The rotation of a row (RoFormer, eq. 15) by the sum of two angles for each pair of channels.
+struct RotateArgs {
+  const float* high;  ///< [2, n_pairs] cosines, then sines
+  const float* low;   ///< the same of the other angle
+  int32_t n_pairs;
+  bool neox;       ///< pair i is channels (i, i + n_pairs), else (2 i, 2 i + 1), from `offset` on
+  int32_t offset;  ///< first rotated channel
+};
+
 struct KvKernels {
   const char* name;  ///< "reference", "avx2", "avx512", "neon", ...
 
@@ -119,6 +139,14 @@ struct KvKernels {
   /// Walsh-Hadamard transform in place of each power-of-two part of [0, head_dim), largest first,
   /// scaled to keep lengths. All tables give the same bits.
   void (*turn_row)(float* row, int32_t head_dim);
+
+  /// Writes (sum of the fathers, in order) / n_fathers + difference to out, [head_dim]. All tables
+  /// give the same bits, but for NaN. No pointer needs to be aligned.
+  void (*restore_row)(const RestoreArgs& args, float* out);
+
+  /// Rotates a row in place; channels beside the pairs stay. Error below 2^-22 of the length of
+  /// each pair.
+  void (*rotate_row)(const RotateArgs& args, float* row);
 };
 
 /// Tables this CPU can run, slowest first; [0] is the reference. Tests iterate over this.

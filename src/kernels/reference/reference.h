@@ -20,6 +20,8 @@ void attend_coded(const PageArgs& args, const CodedPage& page, CodedQueries& que
                   int32_t first_row, const SoftmaxState& state);
 void dot_rows(const float* a, int32_t n_a, const float* b, int32_t n_b, int32_t dim, float* out);
 void turn_row(float* row, int32_t head_dim);
+void restore_row(const RestoreArgs& args, float* out);
+void rotate_row(const RotateArgs& args, float* row);
 
 /// The table named "reference".
 const KvKernels& table();
