@@ -171,10 +171,12 @@ LayerCache& Cache::layer_cache(int32_t layer, int32_t stream) {
     rows = std::make_unique<LayerCache>(moves_rows() ? Placement::kByArrival : Placement::kByCell,
                                         l.geometry, make_cold(layer, arena_), *kernels_, arena_,
                                         evicts() ? policy_.ranker->n_state() : 0);
-    if (selection_ != nullptr && config_.options.restored != 0 &&
+    // A cap counts what must be there, and these need not be.
+    const CacheOptions& options = config_.options;
+    if (selection_ != nullptr && options.restored != 0 && options.budget_mb == 0 &&
         codecs_of(layer).store != ColdStore::kCodes) {
       rows->keep_restored(
-          std::make_unique<RestoredRows>(l.geometry, config_.options.restored, arena_));
+          std::make_unique<RestoredRows>(l.geometry, options.restored, arena_));
     }
   }
   return *rows;

@@ -429,7 +429,9 @@ constexpr auto kFlags = std::to_array<Flag>({
     {{"--kv-restored", "N",
       "residual and latent with a selection: chosen rows that each layer of a sequence keeps in "
       "f16 for the next step, which chooses most of them again; results are the same",
-      "twice as many as a step reads, at most an eighth of the demoted rows", "1 or more, or off"},
+      "twice as many as a step reads, at most an eighth of the demoted rows; off under "
+      "--kv-budget-mb",
+      "1 or more, or off"},
      set_restored,
      get_restored},
     {{"--kv-prefill", "MODE",

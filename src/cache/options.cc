@@ -171,6 +171,10 @@ Result<void> validate(const CacheOptions& options) {
   }
   const bool restores =
       format.value().uses(ColdStore::kResidual) || format.value().uses(ColdStore::kLatent);
+  if (options.restored > 0 && options.budget_mb > 0) {
+    return Error{"--kv-restored " + std::to_string(options.restored) +
+                 ": no restored rows are kept under --kv-budget-mb; leave it out"};
+  }
   if (options.restored != kUsualRestored && !(restores && options.selects())) {
     return Error{"--kv-restored " +
                  (options.restored == 0 ? "off" : std::to_string(options.restored)) +

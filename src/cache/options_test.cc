@@ -597,6 +597,12 @@ TEST(Restored, IsReadShownAgainAndRefusedWhereNothingIsRestored) {
     options.format = "k5v4,last=2:latent";
     EXPECT_TRUE(validate(options)) << validate(options).error();
   }
+  CacheOptions capped = parsed({"--kv-format", "residual", "--kv-select", "omnikv", "--kv-policy",
+                                "window", "--kv-budget-mb", "100", "--kv-restored", "64"});
+  EXPECT_EQ(validate(capped).error(),
+            "--kv-restored 64: no restored rows are kept under --kv-budget-mb; leave it out");
+  capped.restored = 0;
+  EXPECT_TRUE(validate(capped)) << validate(capped).error();
   for (const char* value : {"0", "-1", "many", "1.5"}) {
     EXPECT_EQ(refusal({"--kv-restored", value}),
               std::string("--kv-restored ") + value +
