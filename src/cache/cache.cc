@@ -145,12 +145,20 @@ RowCodecs Cache::codecs_of(int32_t layer) const {
   return formats_.of_layer(index_of(layer), static_cast<int32_t>(layers_.size()));
 }
 
+// Demoted rows lie in the order of their tokens where somebody reads them by rows: a choice of
+// pages, queries turned run by run, the mass of former queries; and under a cap, which counts
+// every byte.
+bool Cache::needs_order() const {
+  return selection_ != nullptr || positions_in_cache() || n_kept_queries() > 0 ||
+         config_.options.budget_mb > 0;
+}
+
 std::unique_ptr<ColdTier> Cache::make_cold(int32_t layer, PageArena& arena) const {
   const Layer& l = layers_.at(layer);
   const RowCodecs codecs = codecs_of(layer);
   if (!codecs.demotes()) return nullptr;
   if (codecs.store == ColdStore::kCodes) {
-    return std::make_unique<CodedTier>(l.geometry, codecs, *kernels_, arena);
+    return std::make_unique<CodedTier>(l.geometry, codecs, *kernels_, arena, !needs_order());
   }
   const CacheOptions& options = config_.options;
   std::unique_ptr<ColdTier> tier;
@@ -175,8 +183,7 @@ LayerCache& Cache::layer_cache(int32_t layer, int32_t stream) {
     const CacheOptions& options = config_.options;
     if (selection_ != nullptr && options.restored != 0 && options.budget_mb == 0 &&
         codecs_of(layer).store != ColdStore::kCodes) {
-      rows->keep_restored(
-          std::make_unique<RestoredRows>(l.geometry, options.restored, arena_));
+      rows->keep_restored(std::make_unique<RestoredRows>(l.geometry, options.restored, arena_));
     }
   }
   return *rows;

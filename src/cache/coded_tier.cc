@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "cache/scratch.h"
@@ -118,13 +119,14 @@ CodedTier::Side CodedTier::make_side(const RowCodec* codec, int32_t head_dim, in
 }
 
 CodedTier::CodedTier(const LayerGeometry& geometry, const RowCodecs& codecs,
-                     const KvKernels& kernels, PageArena& arena)
+                     const KvKernels& kernels, PageArena& arena, bool any_order)
     : geometry_(geometry),
       codecs_(codecs),
       arena_(&arena),
       k_(make_side(codecs.k, geometry.head_dim_k, geometry.n_kv_heads, 0)),
       v_(make_side(codecs.v, geometry.head_dim_v, geometry.n_kv_heads, 0)) {
   assert(codecs.demotes());
+  any_order_ = any_order && k_.shared_bytes == 0 && v_.shared_bytes == 0;
   const size_t kernel_page = (k_.row_bytes + v_.row_bytes) * kPageSlots * z(geometry.n_kv_heads);
   page_slots_ = PageArena::thrifty_count(kernel_page, kMostPages) * kPageSlots;
   v_.offset = k_.row_bytes * z(page_slots_);
@@ -178,6 +180,13 @@ bool CodedTier::append(const DemotedRows& demoted, ParallelFor& /*parallel*/,
   }
   encode(k_, demoted.rows, true, demoted.first, n, scratch);
   encode(v_, demoted.rows, false, demoted.first, n, scratch);
+  if (any_order_) {
+    const size_t n_wanted = z(n_rows_ + n);
+    if (n_wanted > rows_of_.capacity()) rows_of_.reserve(n_wanted + n_wanted / 8 + kPageSlots);
+    left_.reserve(rows_of_.capacity());
+    rows_of_.resize(n_wanted);
+    std::iota(rows_of_.begin() + n_rows_, rows_of_.end(), n_rows_);
+  }
   n_rows_ += n;
   return true;
 }
@@ -306,7 +315,34 @@ void CodedTier::move_run(const Side& side, int32_t from, int32_t to, int32_t n) 
   }
 }
 
+// Rows behind what stays go where those lay that leave.
+void CodedTier::keep_in_place(int32_t first, std::span<const int32_t> survivors, int32_t offset) {
+  const int32_t n_kept = first + static_cast<int32_t>(survivors.size());
+  left_.clear();
+  auto survivor = survivors.begin();
+  for (int32_t slot = first; slot < n_rows_; ++slot) {
+    const int32_t row = rows_of_[z(slot)];
+    if (survivor != survivors.end() && *survivor - offset == slot) {
+      rows_of_[z(first + (survivor++ - survivors.begin()))] = row;
+    } else if (row < n_kept) {
+      left_.push_back(row);
+    }
+  }
+  rows_of_.resize(z(n_kept));
+  for (int32_t& row : rows_of_) {
+    if (row < n_kept) continue;
+    move_run(k_, row, left_.back(), 1);
+    move_run(v_, row, left_.back(), 1);
+    row = left_.back();
+    left_.pop_back();
+  }
+  assert(left_.empty());
+  n_rows_ = n_kept;
+  release_from((n_rows_ + page_slots_ - 1) / page_slots_);
+}
+
 void CodedTier::keep(int32_t first, std::span<const int32_t> survivors, int32_t offset) {
+  if (any_order_) return keep_in_place(first, survivors, offset);
   int32_t to = first;
   for (size_t begin = 0; begin < survivors.size();) {
     size_t end = begin + 1;
@@ -336,6 +372,8 @@ void CodedTier::clear() {
   n_rows_ = 0;
   release_from(0);
   pages_.shrink_to_fit();
+  give_back(rows_of_);
+  give_back(left_);
   k_.blocks.clear();
   v_.blocks.clear();
 }
@@ -352,6 +390,9 @@ bool CodedTier::copy_from(const ColdTier& source) {
     std::memcpy(pages_[p], other.pages_[p], page_bytes_);
   }
   n_rows_ = other.n_rows_;
+  assert(any_order_ == other.any_order_);
+  rows_of_ = other.rows_of_;
+  left_.reserve(rows_of_.capacity());
   k_.blocks = other.k_.blocks;
   v_.blocks = other.v_.blocks;
   return true;
@@ -359,6 +400,9 @@ bool CodedTier::copy_from(const ColdTier& source) {
 
 void CodedTier::trim() {
   pages_.shrink_to_fit();
+  rows_of_.shrink_to_fit();
+  give_back(left_);
+  left_.reserve(rows_of_.capacity());
   k_.blocks.trim();
   v_.blocks.trim();
 }
@@ -381,7 +425,8 @@ void CodedTier::describe(LayerLoad& load) const {
 
 size_t CodedTier::bytes() const {
   return pages_.size() * PageArena::footprint(page_bytes_) +
-         pages_.capacity() * sizeof(std::byte*) + k_.blocks.bytes() + v_.blocks.bytes();
+         pages_.capacity() * sizeof(std::byte*) + k_.blocks.bytes() + v_.blocks.bytes() +
+         (rows_of_.capacity() + left_.capacity()) * sizeof(int32_t);
 }
 
 }  // namespace kvasir

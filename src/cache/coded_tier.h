@@ -62,13 +62,16 @@ class BlockTable {
 
 class CodedTier final : public ColdTier {
  public:
+  /// @param any_order  rows may lie in any order, so that one takes the place of one that leaves
+  ///                   and no other moves; where blocks share bytes they ascend all the same
   CodedTier(const LayerGeometry& geometry, const RowCodecs& codecs, const KvKernels& kernels,
-            PageArena& arena);
+            PageArena& arena, bool any_order = false);
   ~CodedTier() override;
 
   const RowCodecs& codecs() const { return codecs_; }
   int32_t n_rows() const override { return n_rows_; }
   int32_t unit() const override { return codecs_.unit(); }
+  std::span<const int32_t> rows_of() const override { return rows_of_; }
   bool turned() const override { return codecs_.k != nullptr && codecs_.k->turned(); }
 
   bool append(const DemotedRows& demoted, ParallelFor& parallel, EncodeScratch& scratch) override;
@@ -111,6 +114,7 @@ class CodedTier final : public ColdTier {
   }
   void decode(const Side& side, int32_t head, int32_t first, int32_t n, const std::byte* shared,
               float* out) const;
+  void keep_in_place(int32_t first, std::span<const int32_t> survivors, int32_t offset);
   void move_run(const Side& side, int32_t from, int32_t to, int32_t n);
   void release_from(int32_t first_page);
 
@@ -122,6 +126,9 @@ class CodedTier final : public ColdTier {
   size_t page_bytes_ = 0;
   Side k_, v_;
   bool attends_coded_ = false;
+  bool any_order_ = false;
+  std::vector<int32_t> rows_of_;  // [n_rows_] where rows lie in any order, else empty
+  std::vector<int32_t> left_;     // scratch of keep
   int32_t n_rows_ = 0;
   std::vector<std::byte*> pages_;
 };

@@ -1,9 +1,9 @@
 // The rows of one stream and layer that left the f16 tier: what every compressed store of rows can.
 //
-// Slots are dense and ascend by position; 0 is the first row that was taken. Rows are taken in
-// whole units, encoded once and never again. CodedTier holds each row by itself (format/), the
-// residual tier as a difference from similar rows. Not thread-safe for writing; reading may happen
-// on several threads.
+// Slots are dense and ascend by position; 0 is the first row that was taken. A row is where a slot
+// lies: the same number, unless rows_of() says otherwise. Rows are taken in whole units, encoded
+// once and never again. CodedTier holds each row by itself (format/), the residual tier as a
+// difference from similar rows. Not thread-safe for writing; reading may happen on several threads.
 #pragma once
 
 #include <cstdint>
@@ -76,8 +76,11 @@ class ColdTier {
   [[nodiscard]] virtual bool append(const DemotedRows& demoted, ParallelFor& parallel,
                                     EncodeScratch& scratch) = 0;
 
-  /// Decodes K (V) of one head, slots [first, first + n), to out [n, head_dim].
-  /// @param positions  [n] of these slots
+  /// Which row each slot is, [n_rows()]; empty: slot i is row i.
+  virtual std::span<const int32_t> rows_of() const { return {}; }
+
+  /// Decodes K (V) of one head, rows [first, first + n), to out [n, head_dim].
+  /// @param positions  [n] of these rows; of tiers whose slots are rows
   virtual void read_k(int32_t head, int32_t first, int32_t n, const int32_t* positions,
                       float* out) const = 0;
   virtual void read_v(int32_t head, int32_t first, int32_t n, float* out) const = 0;
@@ -87,7 +90,7 @@ class ColdTier {
 
   /// True if kernels can read the codes of K and V themselves (kernels.h, attends_coded).
   virtual bool attends_coded() const { return false; }
-  /// Where the codes of one head's slots [first, first + n) lie, which are in one page of kernels.
+  /// Where the codes of one head's rows [first, first + n) lie, which are in one page of kernels.
   /// False if they are of more than kMostRuns blocks. Requires: attends_coded().
   [[nodiscard]] virtual bool find_page(int32_t /*head*/, int32_t /*first*/, int32_t /*n*/,
                                        CodedPage& /*page*/) const {

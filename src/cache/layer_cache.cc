@@ -236,7 +236,7 @@ void LayerCache::read_row(int32_t slot, bool is_k, uint16_t* row) const {
     if (is_k) {
       read_key(slot, h, values);
     } else {
-      read_cold_v(h, slot - n_head_, 1, values);
+      read_cold_v(h, read_order().row_of(slot), 1, values);
     }
     std::transform(values, values + head_dim, row, float_to_half);
   }
@@ -245,7 +245,7 @@ void LayerCache::read_row(int32_t slot, bool is_k, uint16_t* row) const {
 void LayerCache::read_key(int32_t slot, int32_t head, float* row) const {
   const int32_t head_dim = rows_.geometry().head_dim_k;
   if (slot >= n_head_ && slot < n_head_ + n_cold()) {
-    read_cold_k(head, slot - n_head_, 1, row);
+    read_cold_k(head, read_order().row_of(slot), 1, row);
     if (cold_->turned()) turn_row(row, head_dim);
     return;
   }

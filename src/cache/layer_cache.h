@@ -44,7 +44,10 @@ class LayerCache {
   const ColdTier* cold() const { return cold_.get(); }
   ColdTier* cold() { return cold_.get(); }
   int32_t n_cold() const { return cold_ == nullptr ? 0 : cold_->n_rows(); }
-  ReadOrder read_order() const { return {n_slots_, n_head_, n_cold()}; }
+  ReadOrder read_order() const {
+    const auto rows = cold_ == nullptr ? std::span<const int32_t>() : cold_->rows_of();
+    return {n_slots_, n_head_, n_cold(), rows.empty() ? nullptr : rows.data()};
+  }
   F16Tier& rows() { return rows_; }
 
   /// Takes K rows of tokens that arrive, then append_v takes their V rows. By arrival: tokens at or

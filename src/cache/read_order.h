@@ -2,11 +2,13 @@
 //
 // Slots ascend by position: the first n_head and the newest lie in the f16 tier, n_cold between
 // them in the compressed one. Attention does not depend on the order of rows, so it reads the f16
-// tier first and then the compressed one; each tier ends with a page of its own, and the places
-// behind its last row are padding. A place is a number in that order.
+// tier first and then the compressed one, whose rows may lie in any order; each tier ends with a
+// page of its own, and the places behind its last row are padding. A place is a number in that
+// order.
 #pragma once
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <span>
 
@@ -18,6 +20,8 @@ struct ReadOrder {
   int32_t n_slots = 0;  ///< of both tiers
   int32_t n_head = 0;   ///< f16 slots before the compressed ones
   int32_t n_cold = 0;   ///< compressed slots
+  /// Which row of the compressed tier each of its slots is; null: slot i is row i.
+  const int32_t* cold_rows = nullptr;
 
   static constexpr int32_t pages_of(int32_t n) { return (n + kPageSlots - 1) / kPageSlots; }
   int32_t n_f16() const { return n_slots - n_cold; }
@@ -37,19 +41,21 @@ struct ReadOrder {
 
   /// The slot at place `i` of a page. Requires: i < slots_in(page).
   int32_t slot_at(int32_t page, int32_t i) const {
+    assert(cold_rows == nullptr);
     const int32_t in_tier = first_in_tier(page) + i;
     if (is_cold(page)) return n_head + in_tier;
     return in_tier < n_head ? in_tier : in_tier + n_cold;
   }
   int32_t place_of(int32_t slot) const {
     if (slot < n_head || n_cold == 0) return slot;
-    return slot < n_head + n_cold ? f16_pages() * kPageSlots + slot - n_head : slot - n_cold;
+    return slot < n_head + n_cold ? f16_pages() * kPageSlots + row_of(slot) : slot - n_cold;
   }
 
   /// The row of a slot in its tier.
   int32_t row_of(int32_t slot) const {
     if (slot < n_head || n_cold == 0) return slot;
-    return slot < n_head + n_cold ? slot - n_head : slot - n_cold;
+    if (slot >= n_head + n_cold) return slot - n_cold;
+    return cold_rows == nullptr ? slot - n_head : cold_rows[slot - n_head];
   }
 
   /// Puts values of slots, [n_slots], in the order of places; padding gets `padding`.
@@ -59,8 +65,11 @@ struct ReadOrder {
     const auto cold_end = slots.begin() + (n_cold == 0 ? 0 : n_head + n_cold);
     if (n_cold > 0) {
       std::copy_n(slots.begin(), n_head, places.begin());
-      std::copy_n(slots.begin() + n_head, n_cold,
-                  places.begin() + ptrdiff_t{f16_pages()} * kPageSlots);
+      const auto cold = places.subspan(static_cast<size_t>(f16_pages()) * kPageSlots);
+      for (int32_t i = 0; i < n_cold; ++i) {
+        cold[static_cast<size_t>(cold_rows == nullptr ? i : cold_rows[i])] =
+            slots[static_cast<size_t>(n_head + i)];
+      }
     }
     std::copy(cold_end, slots.end(), places.begin() + (n_cold == 0 ? 0 : n_head));
   }
@@ -74,7 +83,11 @@ struct ReadOrder {
     }
     const auto f16 = places.begin();
     std::copy_n(f16, n_head, slots.begin());
-    std::copy_n(f16 + ptrdiff_t{f16_pages()} * kPageSlots, n_cold, slots.begin() + n_head);
+    const auto cold = places.subspan(static_cast<size_t>(f16_pages()) * kPageSlots);
+    for (int32_t i = 0; i < n_cold; ++i) {
+      slots[static_cast<size_t>(n_head + i)] =
+          cold[static_cast<size_t>(cold_rows == nullptr ? i : cold_rows[i])];
+    }
     std::copy_n(f16 + n_head, n_f16() - n_head, slots.begin() + n_head + n_cold);
   }
 };

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "cache/coded_tier.h"
 #include "cache/f16_tier.h"
 #include "cache/layer_cache.h"
 #include "cache/mask_view.h"
@@ -221,6 +222,63 @@ TEST(Rotator, TurnEqualsRotationAtTheOtherPosition) {
       rotator.apply(rotator.prepare(delta), from.data(), kDim, out.data());
       const std::vector<double> expected = rotated(20000 + delta);
       for (size_t d = 0; d < kDim; ++d) EXPECT_NEAR(out[d], expected[d], 2e-6) << neox << delta;
+    }
+  }
+}
+
+// A row that leaves gives its place to one from behind; no other row moves, and each slot keeps
+// what it was, in tiles (head_dim 64) as in rows.
+TEST(CodedTier, RowsLieInAnyOrderAndOnlyTheLastMove) {
+  for (const char* format : {"int8", "int4"}) {
+    const LayerGeometry geometry{2, 64, 64};
+    const Sequence s = Sequence::random(geometry, 320, 3);
+    PageArena arena;
+    F16Tier f16(geometry, best_kernels(), arena);
+    store(f16, s, 0, 320);
+    const RowFormat* rows = find_format(format);
+    CodedTier tier(geometry, {rows->k, rows->v}, best_kernels(), arena, true);
+    CodedTier in_order(geometry, {rows->k, rows->v}, best_kernels(), arena);
+    SerialFor serial;
+    EncodeScratch scratch;
+    std::vector<int32_t> positions(320);
+    std::iota(positions.begin(), positions.end(), 0);
+    for (CodedTier* t : {&tier, &in_order}) {
+      ASSERT_TRUE(t->append({f16, 0, 256, std::span(positions).first(256), {}}, serial, scratch));
+    }
+    std::mt19937 generator(5);
+    std::vector<float> want(64), got(64);
+    for (int step = 0; step < 60; ++step) {
+      const std::vector<int32_t> before(tier.rows_of().begin(), tier.rows_of().end());
+      const auto n = static_cast<uint32_t>(tier.n_rows());
+      const auto hole = static_cast<int32_t>(generator() % n);
+      std::vector<int32_t> survivors;
+      for (int32_t slot = hole + 1; slot < tier.n_rows(); ++slot) {
+        if (generator() % 64 != 0) survivors.push_back(slot + 4);  // slots of a layer with 4 sinks
+      }
+      tier.keep(hole, survivors, 4);
+      in_order.keep(hole, survivors, 4);
+      ASSERT_EQ(tier.n_rows(), in_order.n_rows());
+      int32_t n_moved = 0;
+      for (int32_t slot = 0; slot < tier.n_rows(); ++slot) {
+        const int32_t row = tier.rows_of()[static_cast<size_t>(slot)];
+        const int32_t was = slot < hole ? slot : survivors[static_cast<size_t>(slot - hole)] - 4;
+        n_moved += row != before[static_cast<size_t>(was)] ? 1 : 0;
+        for (const int32_t head : {0, 1}) {
+          tier.read_k(head, row, 1, nullptr, got.data());
+          in_order.read_k(head, slot, 1, nullptr, want.data());
+          ASSERT_EQ(got, want) << format << ", step " << step << ", slot " << slot;
+          tier.read_v(head, row, 1, got.data());
+          in_order.read_v(head, slot, 1, want.data());
+          ASSERT_EQ(got, want) << format << ", step " << step << ", slot " << slot;
+        }
+      }
+      EXPECT_LE(n_moved, static_cast<int32_t>(before.size()) - tier.n_rows());
+      if (step % 10 == 9) {  // rows that arrive lie behind
+        for (CodedTier* t : {&tier, &in_order}) {
+          ASSERT_TRUE(t->append({f16, 256, 32, std::span(positions).subspan(256, 32), {}}, serial,
+                                scratch));
+        }
+      }
     }
   }
 }
