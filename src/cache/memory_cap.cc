@@ -185,6 +185,10 @@ int32_t CapPlan::kept(const LayerShape& shape, const LayerLoad& load, int32_t st
   return std::clamp(old, least, std::max(least, load.n_slots));
 }
 
+// Of each layer and stream: tables that are cut to their size round otherwise than the same tables
+// when they grow, by some bytes.
+constexpr int64_t kTrimSlack = 64;
+
 template <typename LoadOf>
 int64_t CapPlan::bound(LoadOf load_of, bool trimmed) const {
   int64_t sum = 0;
@@ -196,7 +200,7 @@ int64_t CapPlan::bound(LoadOf load_of, bool trimmed) const {
         const int32_t n_new = n_new_[static_cast<size_t>(s)];
         const LayerLoad load = load_of(cache.shapes[layer], cache.load(layer, s), s);
         int64_t passing = 0;
-        sum += bound_bytes(cache.shapes[layer], load, n_new, passing);
+        sum += bound_bytes(cache.shapes[layer], load, n_new, passing) + (trimmed ? kTrimSlack : 0);
         most_passing = std::max(most_passing, passing);
         most_slots = std::max(most_slots, int64_t{load.n_slots} + n_new);
       }
