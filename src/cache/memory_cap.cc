@@ -43,10 +43,11 @@ int64_t chunks_of(const LayerShape& shape, int64_t n_slots) {
   return shape.chunk_bytes == 0 ? 0 : pages_of(n_slots, shape.chunk_slots);
 }
 
-// Bounds of keys, which cover no more than all tokens.
+// Bounds of keys, which cover no more than all tokens. Those of moved rows are forgotten, table and
+// all, which then grows anew: to twice what it must hold, whatever it holds now.
 int64_t chunk_bound(const LayerShape& shape, const LayerLoad& load, int64_t n_slots) {
   const int64_t n = std::max<int64_t>(load.chunks, chunks_of(shape, n_slots));
-  return n * shape.chunk_bytes + (n <= load.chunk_table ? load.chunk_table : 2 * n) * kChunkEntry;
+  return n * shape.chunk_bytes + std::max<int64_t>(load.chunk_table, 2 * n) * kChunkEntry;
 }
 
 // Pages of demoted rows when n_demoted more are taken. A row that is a reference needs none.
@@ -185,10 +186,6 @@ int32_t CapPlan::kept(const LayerShape& shape, const LayerLoad& load, int32_t st
   return std::clamp(old, least, std::max(least, load.n_slots));
 }
 
-// Of each layer and stream: tables that are cut to their size round otherwise than the same tables
-// when they grow, by some bytes.
-constexpr int64_t kTrimSlack = 64;
-
 template <typename LoadOf>
 int64_t CapPlan::bound(LoadOf load_of, bool trimmed) const {
   int64_t sum = 0;
@@ -200,7 +197,7 @@ int64_t CapPlan::bound(LoadOf load_of, bool trimmed) const {
         const int32_t n_new = n_new_[static_cast<size_t>(s)];
         const LayerLoad load = load_of(cache.shapes[layer], cache.load(layer, s), s);
         int64_t passing = 0;
-        sum += bound_bytes(cache.shapes[layer], load, n_new, passing) + (trimmed ? kTrimSlack : 0);
+        sum += bound_bytes(cache.shapes[layer], load, n_new, passing);
         most_passing = std::max(most_passing, passing);
         most_slots = std::max(most_slots, int64_t{load.n_slots} + n_new);
       }

@@ -271,7 +271,7 @@ TEST_F(Shares, TheLevelIsTheHighestThatFits) {
 TEST_F(Shares, WhatMayNeverLeaveIsNotCut) {
   hold({1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000});
   EXPECT_FALSE(level(8 * 2 * kPage, none_));
-  const auto least = level(8 * 2 * (kPage + 16 * kSlotBytes + 108 + 64) + 1000 + 256, none_);
+  const auto least = level(8 * 2 * (kPage + 16 * kSlotBytes + 108) + 1000 + 256, none_);
   ASSERT_TRUE(least);
   for (const int32_t n : kept(*least, none_)) EXPECT_GE(n, 16);
 }
