@@ -51,11 +51,14 @@ struct ReadOrder {
     return slot < n_head + n_cold ? f16_pages() * kPageSlots + row_of(slot) : slot - n_cold;
   }
 
+  /// The row of slot i of the compressed tier.
+  int32_t cold_row(int32_t i) const { return cold_rows == nullptr ? i : cold_rows[i]; }
+
   /// The row of a slot in its tier.
   int32_t row_of(int32_t slot) const {
     if (slot < n_head || n_cold == 0) return slot;
     if (slot >= n_head + n_cold) return slot - n_cold;
-    return cold_rows == nullptr ? slot - n_head : cold_rows[slot - n_head];
+    return cold_row(slot - n_head);
   }
 
   /// Puts values of slots, [n_slots], in the order of places; padding gets `padding`.
@@ -67,8 +70,7 @@ struct ReadOrder {
       std::copy_n(slots.begin(), n_head, places.begin());
       const auto cold = places.subspan(static_cast<size_t>(f16_pages()) * kPageSlots);
       for (int32_t i = 0; i < n_cold; ++i) {
-        cold[static_cast<size_t>(cold_rows == nullptr ? i : cold_rows[i])] =
-            slots[static_cast<size_t>(n_head + i)];
+        cold[static_cast<size_t>(cold_row(i))] = slots[static_cast<size_t>(n_head + i)];
       }
     }
     std::copy(cold_end, slots.end(), places.begin() + (n_cold == 0 ? 0 : n_head));
@@ -85,8 +87,7 @@ struct ReadOrder {
     std::copy_n(f16, n_head, slots.begin());
     const auto cold = places.subspan(static_cast<size_t>(f16_pages()) * kPageSlots);
     for (int32_t i = 0; i < n_cold; ++i) {
-      slots[static_cast<size_t>(n_head + i)] =
-          cold[static_cast<size_t>(cold_rows == nullptr ? i : cold_rows[i])];
+      slots[static_cast<size_t>(n_head + i)] = cold[static_cast<size_t>(cold_row(i))];
     }
     std::copy_n(f16 + n_head, n_f16() - n_head, slots.begin() + n_head + n_cold);
   }
