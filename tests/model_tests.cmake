@@ -123,9 +123,11 @@ endforeach()
 # --- A cap on bytes, through the server ----------------------------------------------------------
 add_test(NAME cap_serve
          COMMAND Python3::Interpreter ${_tests}/contract/cap_run.py --kvasir $<TARGET_FILE:kvasir>
+                 --stock ${KVASIR_LLAMA_DIR}/build/bin/llama-server
                  --model ${_models}/smollm2-q4_0.gguf)
 add_test(NAME cap_serve_deltakv
          COMMAND Python3::Interpreter ${_tests}/contract/cap_run.py --kvasir $<TARGET_FILE:kvasir>
+                 --stock ${KVASIR_LLAMA_DIR}/build/bin/llama-server
                  --model ${_models}/smollm2-q4_0.gguf --format residual,first=1:int8
                  --select omnikv --cap 48 --requests 60)
 set_tests_properties(cap_serve cap_serve_deltakv PROPERTIES LABELS slow TIMEOUT 1800

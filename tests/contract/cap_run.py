@@ -2,9 +2,10 @@
 
 Requests of different lengths share prefixes, come several at once, and some are dropped midway.
 The peak that --kv-stats reports must be within the cap. Growth of the process's anonymous memory,
-from before the first request to its maximum, must agree with that peak; what llama.cpp itself grows
-by (compute buffers that requests touch, and its connections') is measured in a second run of the
-same requests without a policy, where rows are all there is, and taken off.
+from before the first request to its maximum, must agree with that peak. What llama.cpp itself grows
+by (compute buffers that requests touch, and its connections') is taken off: a stock llama-server,
+whose context is allocated and cleared before the first request, grows by nothing else under the
+same requests.
 """
 import argparse
 import concurrent.futures
@@ -83,12 +84,11 @@ def load(args, cap, texts):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    kv = ["--cache-ram", "0", "--ctx-checkpoints", "0"] if cap is None else [
-        "--kv-policy", args.policy, "--kv-format", args.format, "--kv-select", args.select,
-        "--kv-budget-mb", str(cap)]
-    command = [args.kvasir, "serve", "-m", args.model, "--host", "127.0.0.1", "--port", str(port),
-               "-np", "8", "-t", "2", "-ub", "64", "-c", str(8 * 2048), "--no-webui", "--kv-stats",
-               "--no-kv-unified", *kv]
+    program = [args.stock, "--cache-ram", "0", "--ctx-checkpoints", "0"] if cap is None else [
+        args.kvasir, "serve", "--kv-policy", args.policy, "--kv-format", args.format,
+        "--kv-select", args.select, "--kv-budget-mb", str(cap), "--kv-stats"]
+    command = [*program, "-m", args.model, "--host", "127.0.0.1", "--port", str(port), "-np", "8",
+               "-t", "2", "-ub", "64", "-c", str(8 * 2048), "--no-webui", "--no-kv-unified"]
     outcome = {"finished": 0, "cancelled": 0, "failed": []}
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -106,23 +106,25 @@ def load(args, cap, texts):
             process.wait(timeout=60)
         log.seek(0)
         text = log.read().decode(errors="replace")
-    for line in text.splitlines():
-        if line.startswith("kvasir-stats: "):
-            stats = json.loads(line.removeprefix("kvasir-stats: "))
-            break
-    else:
-        raise SystemExit(f"no statistics; the log ends:\n{text[-3000:]}")
     if outcome["failed"]:
         raise SystemExit(f"{len(outcome['failed'])} requests failed: {outcome['failed'][:2]}\n{text[-3000:]}")
-    peak = sum(cache["peak_bytes"] for cache in stats["caches"])
-    print(f"cap {cap} MiB: {outcome['finished']} finished, {outcome['cancelled']} cancelled, "
-          f"peak {peak / MIB:.2f} MiB, anonymous memory grew by {(watch.most - before) / MIB:.2f} MiB, "
-          f"{stats['evicted_tokens_mean']:.0f} tokens evicted", flush=True)
-    if cap is not None and peak > cap * MIB:
-        raise SystemExit(f"the peak is above the cap: {peak} bytes")
     if outcome["cancelled"] == 0:
         raise SystemExit("no request was cancelled midway")
-    return peak, watch.most - before, stats["evicted"]
+    grown = watch.most - before
+    print(f"{'stock' if cap is None else f'cap {cap} MiB'}: {outcome['finished']} finished, "
+          f"{outcome['cancelled']} cancelled, anonymous memory grew by {grown / MIB:.2f} MiB", flush=True)
+    return grown, text
+
+
+def reported(log):
+    """The peak and how many rows were evicted, as --kv-stats says at the end."""
+    for line in log.splitlines():
+        if line.startswith("kvasir-stats: "):
+            stats = json.loads(line.removeprefix("kvasir-stats: "))
+            peak = sum(cache["peak_bytes"] for cache in stats["caches"])
+            print(f"peak {peak / MIB:.2f} MiB, {stats['evicted_tokens_mean']:.0f} tokens evicted", flush=True)
+            return peak, stats["evicted"]
+    raise SystemExit(f"no statistics; the log ends:\n{log[-3000:]}")
 
 
 def wait(port, process, log):
@@ -144,6 +146,7 @@ def wait(port, process, log):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kvasir", required=True)
+    parser.add_argument("--stock", required=True, help="llama-server without Kvasir")
     parser.add_argument("--model", required=True)
     parser.add_argument("--policy", default="window")
     parser.add_argument("--format", default="f16")
@@ -152,11 +155,13 @@ def main():
     parser.add_argument("--requests", type=int, default=200)
     args = parser.parse_args()
     texts = prompts(args.requests)
-    peak, grown, evicted = load(args, args.cap, texts)
-    full_peak, full_grown, _ = load(args, None, texts)
+    grown, log = load(args, args.cap, texts)
+    peak, evicted = reported(log)
+    if peak > args.cap * MIB:
+        raise SystemExit(f"the peak is above the cap: {peak} bytes")
     if evicted == 0:
         raise SystemExit("nothing was evicted: the cap was not reached")
-    others = full_grown - full_peak
+    others, _ = load(args, None, texts)
     ratio = (grown - others) / peak
     print(f"llama.cpp's own growth {others / MIB:.2f} MiB; resident against reported: {ratio:.3f}")
     if abs(ratio - 1) > 0.05:
