@@ -15,7 +15,6 @@ namespace {
 
 constexpr int64_t kFloat = sizeof(float);
 constexpr int64_t kPointer = sizeof(void*);
-constexpr int64_t kPlacesPadding = int64_t{2} * kPageSlots;
 constexpr int64_t kCallRows = attention::kMaxRows;
 // Of attention.cc: items that a call is cut into.
 constexpr int64_t kMostItems = 64;

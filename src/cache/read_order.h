@@ -16,6 +16,9 @@
 
 namespace kvasir {
 
+/// Places that are no slots: the last page of each tier is padded.
+inline constexpr int32_t kPlacesPadding = 2 * kPageSlots;
+
 struct ReadOrder {
   int32_t n_slots = 0;  ///< of both tiers
   int32_t n_head = 0;   ///< f16 slots before the compressed ones
