@@ -12,6 +12,7 @@ namespace kvasir {
 
 using attention::attend_pages;
 using attention::Call;
+using attention::collect_mass;
 using attention::find_runs;
 using attention::kMaxRows;
 using attention::kMinusInf;
@@ -26,6 +27,9 @@ constexpr int32_t kMinSplitPages = 2;  // pages that make a split worth its merg
 // Items that a call is cut into where the context is long enough. A constant, not the number of
 // threads: the cut decides the order of sums, and results must not depend on threads.
 constexpr int64_t kTargetItems = 32;
+// Units of which there are so many that only long contexts are worth a cut.
+constexpr int64_t kManyUnits = 16;
+constexpr int32_t kMinSplitPagesOfMany = 16;
 
 Plan make_plan(const AttendArgs& args, std::span<const StreamRows> streams) {
   const LayerGeometry& g = streams[0].rows->rows().geometry();
@@ -42,8 +46,9 @@ Plan make_plan(const AttendArgs& args, std::span<const StreamRows> streams) {
   for (const StreamRows& s : streams) n_pages = std::max(n_pages, s.n_pages());
   plan.n_places = n_pages * kPageSlots;
   const int64_t wanted = (kTargetItems + plan.n_units - 1) / plan.n_units;
+  const int32_t least = plan.n_units < kManyUnits ? kMinSplitPages : kMinSplitPagesOfMany;
   plan.n_splits =
-      static_cast<int32_t>(std::clamp<int64_t>(wanted, 1, std::max(1, n_pages / kMinSplitPages)));
+      static_cast<int32_t>(std::clamp<int64_t>(wanted, 1, std::max(1, n_pages / least)));
   return plan;
 }
 
@@ -153,40 +158,6 @@ void merge_unit(const Call& call, int64_t unit_index) {
   finish_unit(call, unit, state);
 }
 
-void collect_mass(const Call& call, int32_t stream_index, ParallelFor& parallel) {
-  const StreamRows& stream = call.streams[z(stream_index)];
-  const int32_t n_heads = call.args.n_heads;
-  const ReadOrder& order = stream.order;
-  StepMass& mass = *stream.mass;
-  mass.mass.assign(z(order.n_slots), 0.0F);
-  mass.valid = true;
-  const int32_t n_places = order.is_identity() ? order.n_slots : order.n_places();
-  if (!order.is_identity()) mass.places.assign(z(n_places), 0.0F);
-  float* sums = order.is_identity() ? mass.mass.data() : mass.places.data();
-  const bool most = mass.heads == HeadReduction::kMax;
-  const float weight = most ? 1.0F : 1.0F / static_cast<float>(n_heads);
-  const int32_t n_pages = order.n_pages();
-  constexpr int32_t pages_per_item = 32;
-  parallel.run((n_pages + pages_per_item - 1) / pages_per_item, [&](int64_t item, int32_t) {
-    const auto first = static_cast<int32_t>(item) * pages_per_item * kPageSlots;
-    const int32_t n = std::min(pages_per_item * kPageSlots, n_places - first);
-    for (int32_t h = 0; h < n_heads; ++h) {
-      const auto row = z(stream_index * n_heads + h);
-      if (!(call.workspace.final_s[row] > 0)) continue;
-      float of_head[pages_per_item * kPageSlots];
-      float* sum = sums + first;
-      if (most) std::fill_n(of_head, n, 0.0F);
-      call.kernels.add_mass(call.workspace.scores.data() + row * z(call.plan.n_places) + first, n,
-                            call.workspace.final_m[row], call.workspace.final_s[row], weight,
-                            most ? of_head : sum);
-      for (int32_t i = 0; most && i < n; ++i) sum[i] = std::max(sum[i], of_head[i]);
-    }
-  });
-  if (!order.is_identity()) {
-    order.to_slots(std::span<const float>(mass.places), std::span<float>(mass.mass));
-  }
-}
-
 }  // namespace
 
 void alibi_slopes(float max_bias, std::span<float> slopes) {
@@ -271,9 +242,7 @@ void attend_streams(const AttendArgs& args, std::span<const StreamRows> streams,
   if (plan.n_splits > 1) {
     for (int64_t unit = 0; unit < plan.n_units; ++unit) merge_unit(call, unit);
   }
-  for (size_t s = 0; s < streams.size(); ++s) {
-    if (streams[s].mass != nullptr) collect_mass(call, static_cast<int32_t>(s), parallel);
-  }
+  if (any_scores) collect_mass(call, parallel);
 }
 
 }  // namespace kvasir

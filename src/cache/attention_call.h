@@ -78,6 +78,11 @@ void ready_queries(const Call& call, const Unit& unit, AttentionWorkspace::Worke
 void attend_pages(const Call& call, const Unit& unit, int32_t first_page, int32_t last_page,
                   AttentionWorkspace::Worker& worker, const SoftmaxState& state);
 
+// --- Attention mass (attention_mass.cc) ---
+
+// Sums the mass of every stream that asks for it. Requires: all scores, final_m and final_s.
+void collect_mass(const Call& call, ParallelFor& parallel);
+
 // --- Positions that are slots (attention_turns.cc) ---
 
 // Finds the runs of places of a stream with the same number of evicted tokens behind them; none

@@ -47,6 +47,9 @@ Cache::Cache(const CacheConfig& config, Policy policy, const FormatSpec& formats
   lost_.resize(z(config.n_streams));
   cell_masks_.resize(z(config.n_streams));
   slot_masks_.resize(z(config.n_streams));
+  stream_bytes_.resize(z(config.n_streams));
+  stream_changed_.resize(z(config.n_streams), 1);
+  scratch_.resize(1);
 }
 
 Result<std::unique_ptr<Cache>> Cache::create(const CacheConfig& config, const KvKernels& kernels) {
@@ -191,6 +194,7 @@ Result<void> Cache::append(int32_t layer, int32_t stream, const TokenSpan& token
                            const RowsView& rows, bool is_k) {
   assert(stream >= 0 && stream < config_.n_streams);
   const Stopwatch watch(times_.append);
+  stream_changed_[z(stream)] = 1;
   restoring_[z(stream)] = false;
   if (lost_[z(stream)] && !tokens.positions.empty() && tokens.positions.front() == 0) {
     lost_[z(stream)] = false;
@@ -218,6 +222,7 @@ Result<void> Cache::append_v(int32_t layer, int32_t stream, const TokenSpan& tok
 }
 
 void Cache::clear_stream(int32_t stream) {
+  stream_changed_[z(stream)] = 1;
   for (auto& [id, layer] : layers_) {
     layer.streams[z(stream)].reset();
     layer.seen[z(stream)] = {};
@@ -243,6 +248,7 @@ Result<void> Cache::copy_layer(int32_t layer, int32_t from, int32_t to) {
   const auto it = layers_.find(layer);
   if (from == to || it == layers_.end()) return {};
   it->second.streams[z(to)].reset();
+  stream_changed_[z(to)] = 1;
   const LayerCache* rows = it->second.streams[z(from)].get();
   if (rows != nullptr && !layer_cache(layer, to).copy_from(*rows)) {
     return out_of_memory(layer, to, bytes().total());
@@ -258,6 +264,7 @@ Result<void> Cache::copy_layer(int32_t layer, int32_t from, int32_t to) {
 Result<void> Cache::restore_row(int32_t layer, int32_t stream, int32_t cell, bool is_k,
                                 const uint16_t* row) {
   assert(moves_rows());
+  stream_changed_[z(stream)] = 1;
   if (!restoring_[z(stream)]) {
     clear_stream(stream);
     restoring_[z(stream)] = true;
@@ -295,24 +302,39 @@ CacheBytes Cache::bytes() const {
     bytes.demoted += of_stream.demoted;
     bytes.metadata += of_stream.metadata;
   }
-  for (const auto& rotator : rotators_) bytes.workspace += static_cast<int64_t>(rotator->bytes());
-  for (const auto& table : rope_tables_) bytes.workspace += static_cast<int64_t>(table->bytes());
-  bytes.workspace += workspace_bytes();
+  bytes.workspace = shared_bytes();
+  return bytes;
+}
+
+int64_t Cache::shared_bytes() const {
+  int64_t bytes = workspace_bytes();
+  for (const auto& rotator : rotators_) bytes += static_cast<int64_t>(rotator->bytes());
+  for (const auto& table : rope_tables_) bytes += static_cast<int64_t>(table->bytes());
   return bytes;
 }
 
 // Of what give_back_workspace() gives back.
 int64_t Cache::workspace_bytes() const {
   size_t bytes =
-      workspace_.bytes() + scores_.capacity() * sizeof(float) +
-      (order_.capacity() + survivors_.capacity() + places_.capacity()) * sizeof(int32_t) +
-      encode_.bytes() + (selection_ == nullptr ? 0 : selection_->bytes());
+      workspace_.bytes() + (selection_ == nullptr ? 0 : selection_->bytes());
+  for (const StepScratch& scratch : scratch_) bytes += scratch.bytes();
   for (const MaskView& mask : cell_masks_) bytes += mask.bytes();
   for (const MaskView& mask : slot_masks_) bytes += mask.bytes();
   return static_cast<int64_t>(bytes);
 }
 
-void Cache::note_peak() { peak_bytes_ = std::max(peak_bytes_, bytes().total()); }
+// Looks only at streams that changed: with many of them, each of which ends its step by itself, to
+// look at all would take more than the steps.
+void Cache::note_peak() {
+  int64_t total = shared_bytes();
+  for (int32_t s = 0; s < config_.n_streams; ++s) {
+    if (stream_changed_[z(s)] != 0) stream_bytes_[z(s)] = bytes(s).total();
+    stream_changed_[z(s)] = 0;
+    total += stream_bytes_[z(s)];
+  }
+  assert(total == bytes().total());
+  peak_bytes_ = std::max(peak_bytes_, total);
+}
 
 double Cache::live_tokens(int32_t stream) const {
   double sum = 0;

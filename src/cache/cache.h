@@ -4,7 +4,8 @@
 // leaves. The cache knows no ggml and no model: layers are numbers, positions come with the rows,
 // visibility comes as a mask over cells. Rows are memory, cells are only addresses: a cell that no
 // row stands for costs nothing.
-// Thread safety: one caller at a time; attend spreads its work through the ParallelFor it is given.
+// Thread safety: one caller at a time; attend and end_step spread their work through the
+// ParallelFor they are given.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "base/parallel.h"
 #include "base/result.h"
 #include "cache/attention.h"
+#include "cache/cache_times.h"
 #include "cache/format_spec.h"
 #include "cache/layer_cache.h"
 #include "cache/mask_view.h"
@@ -26,6 +28,7 @@
 #include "cache/rope_table.h"
 #include "cache/selection.h"
 #include "cache/step_record.h"
+#include "cache/step_scratch.h"
 #include "policy/policy.h"
 
 namespace kvasir {
@@ -44,17 +47,6 @@ struct CacheBytes {
   int64_t metadata = 0;   ///< cells, positions, ranker state, observed queries, restored rows
   int64_t workspace = 0;  ///< scratch of attention; shared by all streams
   int64_t total() const { return rows + metadata + workspace; }
-};
-
-/// Nanoseconds spent so far in each part of the work, all streams and layers together.
-struct CacheTimes {
-  int64_t append = 0;      ///< storing rows
-  int64_t attention = 0;   ///< reading them
-  int64_t selection = 0;   ///< of attention: choosing which of them a step reads
-  int64_t metadata = 0;    ///< folding attention mass into the ranker's state
-  int64_t compaction = 0;  ///< ranking, dropping, moving what stays, demoting
-  int64_t ranking = 0;     ///< of compaction: scores, and the choice of what leaves
-  int64_t demotion = 0;    ///< of compaction: demoting
 };
 
 class Cache {
@@ -185,23 +177,44 @@ class Cache {
     std::vector<Seen> seen;  // [n_streams], by arrival only
   };
 
+  // A layer of the stream whose step ends.
+  struct EndingLayer {
+    LayerCache* rows = nullptr;
+    Layer* layer = nullptr;
+    Seen* seen = nullptr;
+    int32_t index = 0;
+    int32_t budget = 0;
+    bool observed = false;
+    int64_t evicted = 0;
+  };
+
   Cache(const CacheConfig& config, Policy policy, const FormatSpec& formats,
         const KvKernels& kernels);
   Result<void> append(int32_t layer, int32_t stream, const TokenSpan& tokens, const RowsView& rows,
                       bool is_k);
   Result<void> check_visible(int32_t stream, const LayerCache& layer, int64_t evicted,
                              const CellMask& mask) const;
+  Result<void> view_streams(const AttendArgs& args, Layer& layer, ParallelFor& parallel);
   Result<void> view_stream(const AttendArgs& args, int32_t i, Layer& layer, ParallelFor& parallel,
-                           StreamRows& view);
+                           StepScratch& scratch, StreamRows& view);
+  void note_shape(Layer& layer, const AttendArgs& args) const;
   void note_arrival(LayerCache& rows, const RowsView& view, bool is_k);
   void note_queries(Layer& layer, LayerCache& rows, int32_t index, const AttendArgs& args);
   void sum_columns(Layer& layer, LayerCache& rows, const MassQueries& queries,
                    ParallelFor& parallel);
   void end_chunk(Layer& layer, LayerCache& rows, int32_t stream, ParallelFor& parallel);
-  void observe(Layer& layer, LayerCache& rows, int32_t stream, int64_t step, ParallelFor& parallel);
-  int64_t evict(LayerCache& rows, const StepState& step, const LayerState& layer, int32_t budget);
-  std::span<const int32_t> rank(const LayerCache& rows, Candidates candidates, int32_t n_evict);
-  void demote(LayerCache& rows, ParallelFor& parallel);
+  bool observes_window(const Seen& seen) const;
+  void observe(const EndingLayer& ending, int64_t step, ParallelFor& parallel, CacheTimes& times);
+  void look_after(EndingLayer& ending, const StepState& step, StepScratch& scratch);
+  int64_t evict(LayerCache& rows, const StepState& step, const LayerState& layer, int32_t budget,
+                StepScratch& scratch);
+  std::span<const int32_t> rank(const LayerCache& rows, Candidates candidates, int32_t n_evict,
+                                StepScratch& scratch);
+  void demote(LayerCache& rows, ParallelFor& parallel, StepScratch& scratch);
+  void list_layers(int32_t stream);
+  void record_step(bool may_evict, StepRecord& record) const;
+  void reserve_scratch(int32_t n_workers);
+  void run_timed(int64_t n_items, ParallelFor& parallel, ItemFunction f);
   void note_peak();
   bool keeps_mass() const { return needs_.step_mass || needs_.observed_queries > 0; }
   RowCodecs codecs_of(int32_t layer) const;
@@ -213,6 +226,7 @@ class Cache {
   int64_t rope_table_bound(std::span<const int32_t> n_new) const;
   int64_t encode_bound(int64_t slots, int32_t n_workers) const;
   int64_t workspace_bytes() const;
+  int64_t shared_bytes() const;
   int64_t workspace_bound(std::span<const int32_t> n_new, int32_t n_workers,
                           int64_t most_slots) const;
 
@@ -237,11 +251,12 @@ class Cache {
   std::unique_ptr<Selection> selection_;  // null: every step reads all
   int64_t peak_bytes_ = 0;
   CacheTimes times_;
-  std::vector<float> scores_;       // scratch of evict
-  std::vector<int32_t> order_;      // scratch of evict
-  std::vector<int32_t> survivors_;  // scratch of evict
-  std::vector<int32_t> places_;     // scratch of attend: cells in read order
-  EncodeScratch encode_;
+  // [n_streams]: bytes() of each when note_peak() last looked, and whether it changed since.
+  std::vector<int64_t> stream_bytes_;
+  std::vector<uint8_t> stream_changed_;
+  std::vector<StepScratch> scratch_;  // [n_workers], at least one
+  std::vector<EndingLayer> ending_;   // scratch of end_step
+  std::vector<Result<void>> viewed_;  // scratch of attend
 };
 
 }  // namespace kvasir

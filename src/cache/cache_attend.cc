@@ -32,7 +32,7 @@ Result<void> Cache::check_visible(int32_t stream, const LayerCache& layer, int64
 
 // What one stream of a call reads, and who sees it.
 Result<void> Cache::view_stream(const AttendArgs& args, int32_t i, Layer& layer,
-                                ParallelFor& parallel, StreamRows& view) {
+                                ParallelFor& parallel, StepScratch& scratch, StreamRows& view) {
   const int32_t stream = args.first_stream + i;
   if (lost_[z(stream)]) {
     return Error{"stream " + std::to_string(stream) +
@@ -65,8 +65,8 @@ Result<void> Cache::view_stream(const AttendArgs& args, int32_t i, Layer& layer,
   if (narrowed) {
     // The mask is of what is read.
   } else if (!view.order.is_identity()) {
-    make_room(places_, z(view.order.n_places()));
-    const auto places = std::span(places_).first(z(view.order.n_places()));
+    make_room(scratch.places, z(view.order.n_places()));
+    const auto places = std::span(scratch.places).first(z(view.order.n_places()));
     view.order.to_places(rows.cells(), kNoCell, places);
     slot_masks_[z(stream)].set_gathered(mask, places, args.epoch);
     view.mask = &slot_masks_[z(stream)];
@@ -93,21 +93,35 @@ Result<void> Cache::view_stream(const AttendArgs& args, int32_t i, Layer& layer,
   return {};
 }
 
+// Each stream by itself; a selection, which takes all workers for one, in turn.
+Result<void> Cache::view_streams(const AttendArgs& args, Layer& layer, ParallelFor& parallel) {
+  note_shape(layer, args);
+  reserve_scratch(parallel.n_workers());
+  workspace_.streams.assign(z(args.n_streams), {});
+  viewed_.assign(z(args.n_streams), {});
+  for (int32_t i = 0; i < args.n_streams; ++i) stream_changed_[z(args.first_stream + i)] = 1;
+  SerialFor in_turn;
+  ParallelFor& over_streams = selection_ == nullptr ? parallel : in_turn;
+  over_streams.run(args.n_streams, [&](int64_t i, int32_t worker) {
+    viewed_[z(i)] = view_stream(args, static_cast<int32_t>(i), layer, parallel,
+                                scratch_[z(worker)], workspace_.streams[z(i)]);
+  });
+  for (Result<void>& viewed : viewed_) {
+    if (!viewed) return viewed;
+  }
+  return {};
+}
+
 Result<void> Cache::attend(const AttendArgs& args, ParallelFor& parallel) {
   const Stopwatch watch(times_.attention);
   Layer& layer = layers_.at(args.layer);
-  workspace_.streams.clear();
   if (selection_ != nullptr) {
     auto begun = selection_->begin(args, layer.geometry, index_of(args.layer),
                                    static_cast<int32_t>(layers_.size()));
     if (!begun) return begun;
   }
-  for (int32_t i = 0; i < args.n_streams; ++i) {
-    StreamRows view;
-    Result<void> viewed = view_stream(args, i, layer, parallel, view);
-    if (!viewed) return viewed;
-    workspace_.streams.push_back(view);
-  }
+  Result<void> viewed = view_streams(args, layer, parallel);
+  if (!viewed) return viewed;
   attend_streams(args, workspace_.streams, *kernels_, parallel, workspace_, config_.options.math);
   if (selection_ != nullptr) {
     const Stopwatch chosen(times_.selection);

@@ -136,8 +136,8 @@ int64_t Cache::encode_bound(int64_t slots, int32_t n_workers) const {
     } else if (codecs.store == ColdStore::kLatent) {
       latent = std::max(latent, LatentTier::scratch_bytes(g, slots, n_workers));
     } else if (codecs.demotes()) {
-      coded = std::max(coded,
-                       kMaxBlockRows * int64_t{std::max(g.width_k(), g.width_v())} * (2 * kFloat));
+      coded = std::max(coded, n_workers * kMaxBlockRows *
+                                  int64_t{std::max(g.width_k(), g.width_v())} * (2 * kFloat));
     }
   }
   return coded + coded / 8 + residual + latent;
@@ -186,7 +186,7 @@ int64_t Cache::workspace_bound(std::span<const int32_t> n_new, int32_t n_workers
       bytes += 2 * std::max<int64_t>(n_kept_queries(), most_queries) * n_heads * kFloat;
     }
     if (demotes)
-      bytes += 2 * places * int64_t{sizeof(int32_t)};  // in the order of attention, twice
+      bytes += (n_workers + 1) * places * int64_t{sizeof(int32_t)};  // in the order of attention
     per_layer = std::max(per_layer, bytes + bytes / 8 + kRoundings);
   }
   int64_t shared = encode_bound(slots, n_workers);
@@ -198,7 +198,7 @@ int64_t Cache::workspace_bound(std::span<const int32_t> n_new, int32_t n_workers
   shared += n_tokens * mask_pages * 9 / 8 + 64 * n_streams;  // classes by cell
   if (moves_rows()) {
     shared += n_tokens * (mask_pages + 2 * places) * 9 / 8 + 64 * n_streams;  // in order of slots
-    shared += 3 * int64_t{sizeof(int32_t)} * slots * 9 / 8;                   // evict's scratch
+    shared += n_workers * 3 * int64_t{sizeof(int32_t)} * slots * 9 / 8;       // evict's scratch
     shared += n_streams * int64_t{sizeof(int32_t)} * places * 9 / 8;          // of masks in order
   }
   if (positions_in_cache()) {
@@ -225,14 +225,15 @@ void Cache::cut(int32_t stream, std::span<const int32_t> keep, ParallelFor& para
     if (rows == nullptr) continue;
     if (rows->n_slots() > keep[z(index)]) {
       // What a prompt has looked at so far, as where it is cut chunk by chunk.
-      if (layer.seen[z(stream)].prompt) observe(layer, *rows, stream, step.step, parallel);
+      Seen& seen = layer.seen[z(stream)];
+      if (seen.prompt) observe({rows, &layer, &seen, index}, step.step, parallel, times_);
       step.n_tokens = rows->positions().back() + 1;
       const int64_t n =
-          evict(*rows, step, {index, state.n_layers, rows->n_slots()}, keep[z(index)]);
-      layer.seen[z(stream)].evicted += n;
+          evict(*rows, step, {index, state.n_layers, rows->n_slots()}, keep[z(index)], scratch_[0]);
+      seen.evicted += n;
       cut_rows_[z(stream)] += n;
     }
-    demote(*rows, parallel);
+    demote(*rows, parallel, scratch_[0]);
     const Stopwatch watch(times_.compaction);
     rows->trim();
     StepMass& mass = layer.seen[z(stream)].mass;
@@ -246,6 +247,7 @@ void Cache::cut(int32_t stream, std::span<const int32_t> keep, ParallelFor& para
 
 void Cache::drop_from(int32_t stream, int32_t position) {
   if (!moves_rows()) return;
+  stream_changed_[z(stream)] = 1;
   for (auto& [id, layer] : layers_) {
     LayerCache* rows = layer.streams[z(stream)].get();
     if (rows != nullptr) rows->drop_from(position);
@@ -256,11 +258,7 @@ void Cache::give_back_workspace() {
   workspace_ = {};
   for (MaskView& mask : cell_masks_) mask = {};
   for (MaskView& mask : slot_masks_) mask = {};
-  give_back(scores_);
-  give_back(order_);
-  give_back(survivors_);
-  give_back(places_);
-  encode_ = {};
+  for (StepScratch& scratch : scratch_) scratch.trim();
   if (selection_ != nullptr) selection_->give_back();
 }
 

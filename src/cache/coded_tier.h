@@ -37,6 +37,7 @@ class CodedTier final : public ColdTier {
   std::span<const int32_t> rows_of() const override { return rows_of_; }
   bool turned() const override { return codecs_.k != nullptr && codecs_.k->turned(); }
 
+  bool encodes_together() const override { return false; }
   bool append(const DemotedRows& demoted, ParallelFor& parallel, EncodeScratch& scratch) override;
   void read_k(int32_t head, int32_t first, int32_t n, const int32_t* positions,
               float* out) const override;

@@ -71,6 +71,9 @@ class ColdTier {
   /// Requires: no rows. The table outlives this.
   virtual void set_rope(RopeTable* /*rope*/) {}
 
+  /// True if append() spreads its work over all workers; else layers may append at once.
+  virtual bool encodes_together() const { return true; }
+
   /// Takes rows behind its own. False when memory is out; nothing is changed then.
   /// Requires: demoted.n is a multiple of unit().
   [[nodiscard]] virtual bool append(const DemotedRows& demoted, ParallelFor& parallel,

@@ -51,16 +51,21 @@ int32_t Cache::n_kept_queries() const {
   return std::max(needs_.observed_queries, needs_.column_sums ? 1 : 0);
 }
 
-// Keeps the newest queries of a call for rankers that look at prompts.
-void Cache::note_queries(Layer& layer, LayerCache& rows, int32_t index, const AttendArgs& args) {
-  const int32_t n_kept = n_kept_queries();
-  if (n_kept == 0) return;
-  const int32_t width = layer.geometry.head_dim_k;
+// How a layer attends, for queries that are looked at later.
+void Cache::note_shape(Layer& layer, const AttendArgs& args) const {
+  if (n_kept_queries() == 0) return;
   layer.shape.n_heads = args.n_heads;
   layer.shape.scale = args.scale;
   layer.shape.soft_cap = args.soft_cap;
   layer.shape.max_bias = args.max_bias;
   if (args.sinks != nullptr) layer.shape.sinks.assign(args.sinks, args.sinks + args.n_heads);
+}
+
+// Keeps the newest queries of a call for rankers that look at prompts.
+void Cache::note_queries(Layer& layer, LayerCache& rows, int32_t index, const AttendArgs& args) {
+  const int32_t n_kept = n_kept_queries();
+  if (n_kept == 0) return;
+  const int32_t width = layer.geometry.head_dim_k;
   rows.ring().configure(n_kept, args.n_heads * width);
   const int32_t first = std::max(0, args.n_queries - n_kept);
   for (int32_t t = first; t < args.n_queries; ++t) {
@@ -93,12 +98,20 @@ void Cache::end_chunk(Layer& layer, LayerCache& rows, int32_t stream, ParallelFo
   seen.prompt = true;
 }
 
+// True if this step ends with the mass of the newest queries: two passes over all keys, which take
+// all workers.
+bool Cache::observes_window(const Seen& seen) const {
+  const bool due = needs_.observe_every > 0 && seen.n_steps + 1 >= needs_.observe_every;
+  return needs_.observed_queries > 0 && (seen.prompt || due);
+}
+
 // Tells the ranker what was looked at: the step's own mass after one token, the mass of the newest
 // queries after a prompt and, where it is asked for, every so many steps.
-void Cache::observe(Layer& layer, LayerCache& rows, int32_t stream, int64_t step,
-                    ParallelFor& parallel) {
-  const Stopwatch watch(times_.metadata);
-  Seen& seen = layer.seen[z(stream)];
+void Cache::observe(const EndingLayer& ending, int64_t step, ParallelFor& parallel,
+                    CacheTimes& times) {
+  const Stopwatch watch(times.metadata);
+  LayerCache& rows = *ending.rows;
+  Seen& seen = *ending.seen;
   std::vector<float>& mass = seen.mass.mass;
   Mass told;
   told.step = step;
@@ -112,11 +125,11 @@ void Cache::observe(Layer& layer, LayerCache& rows, int32_t stream, int64_t step
   if (!seen.prompt && seen.mass.valid && mass.size() == z(rows.n_slots())) {
     tell(Mass::Kind::kStep, 1);
   }
+  const bool window = observes_window(seen);
   ++seen.n_steps;
-  const bool due = needs_.observe_every > 0 && seen.n_steps >= needs_.observe_every;
-  if (needs_.observed_queries > 0 && (seen.prompt || due)) {
+  if (window) {
     mass.resize(z(rows.n_slots()));
-    observed_mass(rows, layer.shape, needs_.heads, *kernels_, parallel, workspace_, mass);
+    observed_mass(rows, ending.layer->shape, needs_.heads, *kernels_, parallel, workspace_, mass);
     tell(Mass::Kind::kObserved, rows.ring().size());
     seen.n_steps = 0;
   }
@@ -125,42 +138,44 @@ void Cache::observe(Layer& layer, LayerCache& rows, int32_t stream, int64_t step
 }
 
 // Which of the candidates leave: their indices among the candidates, ascending.
-std::span<const int32_t> Cache::rank(const LayerCache& rows, Candidates candidates,
-                                     int32_t n_evict) {
-  const Stopwatch watch(times_.ranking);
+std::span<const int32_t> Cache::rank(const LayerCache& rows, Candidates candidates, int32_t n_evict,
+                                     StepScratch& scratch) {
+  const Stopwatch watch(scratch.times.ranking);
+  std::vector<float>& scores = scratch.scores;
+  std::vector<int32_t>& order = scratch.order;
   const auto n_candidates = static_cast<int32_t>(candidates.positions.size());
-  scores_.resize(z(n_candidates));
-  order_.resize(z(n_candidates));
+  scores.resize(z(n_candidates));
+  order.resize(z(n_candidates));
   const StoredKeys keys(rows);
-  candidates.scratch = order_;
+  candidates.scratch = order;
   candidates.keys = needs_.keys ? &keys : nullptr;
-  policy_.ranker->score(candidates, scores_);
-  for (int32_t i = 0; i < n_candidates; ++i) order_[z(i)] = i;
+  policy_.ranker->score(candidates, scores);
+  for (int32_t i = 0; i < n_candidates; ++i) order[z(i)] = i;
   const auto lower = [&](int32_t a, int32_t b) {  // evicted earlier; ties: the older
-    return scores_[z(a)] != scores_[z(b)] ? scores_[z(a)] < scores_[z(b)] : a < b;
+    return scores[z(a)] != scores[z(b)] ? scores[z(a)] < scores[z(b)] : a < b;
   };
   if (n_evict < n_candidates) {
-    std::nth_element(order_.begin(), order_.begin() + n_evict, order_.end(), lower);
+    std::nth_element(order.begin(), order.begin() + n_evict, order.end(), lower);
   }
-  std::sort(order_.begin(), order_.begin() + n_evict);
-  return std::span(order_).first(z(n_evict));
+  std::sort(order.begin(), order.begin() + n_evict);
+  return std::span(order).first(z(n_evict));
 }
 
 int64_t Cache::evict(LayerCache& rows, const StepState& step, const LayerState& layer,
-                     int32_t budget) {
+                     int32_t budget, StepScratch& scratch) {
   const int32_t n = layer.live;
   if (n <= budget) return 0;
-  const Stopwatch watch(times_.compaction);
+  const Stopwatch watch(scratch.times.compaction);
   const auto recent = static_cast<int32_t>(policy_.protect_share * budget);
   const int32_t first = std::min(policy_.sinks, n);
   const int32_t last = std::max(first, n - std::max(policy_.protect, recent));
   const int32_t n_candidates = last - first;
   const int32_t n_evict = std::min(n - budget, n_candidates);
   if (n_evict <= 0) return 0;
-  if (z(n) > scores_.capacity()) {
-    make_room(scores_, z(n));
-    make_room(order_, z(n));
-    make_room(survivors_, z(n));
+  if (z(n) > scratch.scores.capacity()) {
+    make_room(scratch.scores, z(n));
+    make_room(scratch.order, z(n));
+    make_room(scratch.survivors, z(n));
   }
   const size_t width = z(rows.n_state());
   Candidates candidates;
@@ -170,30 +185,84 @@ int64_t Cache::evict(LayerCache& rows, const StepState& step, const LayerState& 
   candidates.first = first;
   candidates.step = step.step;
   candidates.newest = step.n_tokens - 1;
-  const std::span<const int32_t> leave = rank(rows, candidates, n_evict);
+  const std::span<const int32_t> leave = rank(rows, candidates, n_evict, scratch);
   const int32_t hole = first + leave[0];
-  survivors_.clear();
+  scratch.survivors.clear();
   size_t next = 0;
   for (int32_t slot = hole; slot < n; ++slot) {
     if (next < leave.size() && slot == first + leave[next]) {
       ++next;
     } else {
-      survivors_.push_back(slot);
+      scratch.survivors.push_back(slot);
     }
   }
-  rows.keep(hole, survivors_);
+  rows.keep(hole, scratch.survivors);
   return n_evict;
 }
 
-void Cache::demote(LayerCache& rows, ParallelFor& parallel) {
+void Cache::demote(LayerCache& rows, ParallelFor& parallel, StepScratch& scratch) {
   if (rows.cold() == nullptr) return;
   int64_t taken = 0;
   {
     const Stopwatch watch(taken);
-    rows.demote(policy_.sinks, config_.options.recent, parallel, encode_);
+    rows.demote(policy_.sinks, config_.options.recent, parallel, scratch.encode);
   }
-  times_.demotion += taken;
-  times_.compaction += taken;
+  scratch.times.demotion += taken;
+  scratch.times.compaction += taken;
+}
+
+// Runs items, which may be taken by several workers, and counts what they spent as time that
+// passed.
+void Cache::run_timed(int64_t n_items, ParallelFor& parallel, ItemFunction f) {
+  int64_t passed = 0;
+  {
+    const Stopwatch watch(passed);
+    parallel.run(n_items, f);
+  }
+  int64_t spent = 0;
+  for (const StepScratch& s : scratch_) spent += s.times.metadata + s.times.compaction;
+  const double share =
+      spent > 0 ? static_cast<double>(passed) / static_cast<double>(spent) : 0.0;
+  const auto add = [share](int64_t& sum, int64_t part) {
+    sum += static_cast<int64_t>(share * static_cast<double>(part));
+  };
+  for (StepScratch& s : scratch_) {
+    add(times_.metadata, s.times.metadata);
+    add(times_.compaction, s.times.compaction);
+    add(times_.ranking, s.times.ranking);
+    add(times_.demotion, s.times.demotion);
+    s.times = {};
+  }
+}
+
+void Cache::reserve_scratch(int32_t n_workers) {
+  if (scratch_.size() < z(n_workers)) scratch_.resize(z(n_workers));
+}
+
+// The layers of a stream that hold something.
+void Cache::list_layers(int32_t stream) {
+  ending_.clear();
+  int32_t index = 0;
+  for (auto& [id, layer] : layers_) {
+    LayerCache* rows = layer.streams[z(stream)].get();
+    if (rows != nullptr) ending_.push_back({rows, &layer, &layer.seen[z(stream)], index});
+    ++index;
+  }
+}
+
+// What one layer does at the end of a step by itself: several layers may do it at once.
+void Cache::look_after(EndingLayer& ending, const StepState& step, StepScratch& scratch) {
+  SerialFor alone;
+  if (evicts()) {
+    if (!ending.observed) observe(ending, step.step, alone, scratch.times);
+    const LayerState state{ending.index, static_cast<int32_t>(layers_.size()),
+                           ending.rows->n_slots()};
+    ending.budget = policy_.budget->tokens(step, state);
+    ending.evicted = evict(*ending.rows, step, state, ending.budget, scratch);
+    ending.seen->evicted += ending.evicted;
+  }
+  const ColdTier* cold = ending.rows->cold();
+  if (cold != nullptr && !cold->encodes_together()) demote(*ending.rows, alone, scratch);
 }
 
 void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& parallel,
@@ -202,47 +271,58 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
       moves_rows() && (step.decoded || config_.options.prefill == PrefillMode::kStream);
   const bool may_evict = evicts() && may_move;
   note_peak();  // rows grow until here and shrink below
-  record.live_min = INT_MAX;
-  double live_sum = 0;
-  int32_t n_live = 0;
   StepState known = step;
   known.step = n_steps_[z(stream)];
   known.allowance = allowances_[z(stream)];
   record.evicted += std::exchange(cut_rows_[z(stream)], 0);
-  LayerState state{0, static_cast<int32_t>(layers_.size()), 0};
-  for (auto& [id, layer] : layers_) {
-    LayerCache* rows = layer.streams[z(stream)].get();
-    const int32_t layer_index = state.layer++;
-    if (rows == nullptr) continue;
-    if (evicts() && rows->n_slots() > 0) {
-      if (n_live == 0) known.n_tokens = rows->positions().back() + 1;
-      if (!step.decoded || layer.seen[z(stream)].prompt) end_chunk(layer, *rows, stream, parallel);
-      layer.seen[z(stream)].chunk = false;
-    }
-    if (may_evict) {
-      observe(layer, *rows, stream, known.step, parallel);
-      const LayerState of_layer{layer_index, state.n_layers, rows->n_slots()};
-      const int32_t budget = policy_.budget->tokens(known, of_layer);
-      if (layer_index == 0) {
-        record.has_budget = true;
-        record.budget = budget;
-      }
-      const int64_t n = evict(*rows, known, of_layer, budget);
-      record.evicted += n;
-      layer.seen[z(stream)].evicted += n;
-    }
-    if (may_move) demote(*rows, parallel);
-    record.live_min = std::min(record.live_min, rows->n_slots());
-    record.live_max = std::max(record.live_max, rows->n_slots());
-    live_sum += rows->n_slots();
-    ++n_live;
-    record.bytes_f16 += static_cast<int64_t>(rows->f16_bytes());
-    record.bytes_demoted += static_cast<int64_t>(rows->cold_bytes());
+  list_layers(stream);
+  reserve_scratch(parallel.n_workers());
+  for (const EndingLayer& e : ending_) {
+    if (!evicts() || e.rows->n_slots() == 0) continue;
+    if (&e == ending_.data()) known.n_tokens = e.rows->positions().back() + 1;
+    if (!step.decoded || e.seen->prompt) end_chunk(*e.layer, *e.rows, stream, parallel);
+    e.seen->chunk = false;
   }
-  if (may_move) note_peak();  // what observing and demoting took
+  if (may_move) {
+    for (EndingLayer& e : ending_) {
+      e.observed = may_evict && observes_window(*e.seen);
+      if (e.observed) observe(e, known.step, parallel, times_);
+    }
+    run_timed(static_cast<int64_t>(ending_.size()), parallel, [&](int64_t item, int32_t worker) {
+      look_after(ending_[z(item)], known, scratch_[z(worker)]);
+    });
+    const auto one_by_one = [&](int64_t item, int32_t /*worker*/) {
+      LayerCache& rows = *ending_[z(item)].rows;
+      if (rows.cold() != nullptr && rows.cold()->encodes_together()) {
+        demote(rows, parallel, scratch_[0]);
+      }
+    };
+    SerialFor in_turn;
+    run_timed(static_cast<int64_t>(ending_.size()), in_turn, one_by_one);
+    stream_changed_[z(stream)] = 1;
+    note_peak();  // what observing and demoting took
+  }
   if (may_evict) ++n_steps_[z(stream)];
-  if (n_live == 0) record.live_min = 0;
-  record.live_mean = n_live == 0 ? 0 : live_sum / n_live;
+  record_step(may_evict, record);
+}
+
+// What is there once a step has ended.
+void Cache::record_step(bool may_evict, StepRecord& record) const {
+  record.live_min = ending_.empty() ? 0 : INT_MAX;
+  double live_sum = 0;
+  for (const EndingLayer& e : ending_) {
+    if (may_evict && e.index == 0) {
+      record.has_budget = true;
+      record.budget = e.budget;
+    }
+    record.evicted += e.evicted;
+    record.live_min = std::min(record.live_min, e.rows->n_slots());
+    record.live_max = std::max(record.live_max, e.rows->n_slots());
+    live_sum += e.rows->n_slots();
+    record.bytes_f16 += static_cast<int64_t>(e.rows->f16_bytes());
+    record.bytes_demoted += static_cast<int64_t>(e.rows->cold_bytes());
+  }
+  record.live_mean = ending_.empty() ? 0 : live_sum / static_cast<double>(ending_.size());
 }
 
 void Cache::drop(int32_t stream, int32_t first, int32_t last) {
@@ -255,11 +335,13 @@ void Cache::drop(int32_t stream, int32_t first, int32_t last) {
     const auto end = std::lower_bound(begin, positions.end(), last);
     if (begin == end) continue;
     const auto hole = static_cast<int32_t>(begin - positions.begin());
-    survivors_.resize(static_cast<size_t>(positions.end() - end));
-    std::iota(survivors_.begin(), survivors_.end(), static_cast<int32_t>(end - positions.begin()));
+    std::vector<int32_t>& survivors = scratch_[0].survivors;
+    survivors.resize(static_cast<size_t>(positions.end() - end));
+    std::iota(survivors.begin(), survivors.end(), static_cast<int32_t>(end - positions.begin()));
     layer.seen[z(stream)].evicted += end - begin;
-    rows->keep(hole, survivors_);
+    rows->keep(hole, survivors);
   }
+  stream_changed_[z(stream)] = 1;
 }
 
 }  // namespace kvasir

@@ -41,6 +41,7 @@ PageArena::~PageArena() {
 
 std::byte* PageArena::allocate(size_t bytes) {
   const size_t size = footprint(bytes);
+  const std::lock_guard lock(mutex_);
   SizeClass& size_class = classes_[size];
   if (!size_class.free.empty()) {
     std::byte* page = size_class.free.back();
@@ -68,6 +69,7 @@ void PageArena::release(std::byte* page, size_t bytes) {
   assert(page != nullptr);
   const size_t size = footprint(bytes);
   madvise(page, size, MADV_DONTNEED);
+  const std::lock_guard lock(mutex_);
   classes_[size].free.push_back(page);
 }
 

@@ -2,13 +2,14 @@
 // one.
 //
 // A page that is given back leaves the process's resident memory at once (MADV_DONTNEED), so that
-// what the cache reports is what it holds. Pages of one size come from one free list. Not
-// thread-safe: the cache appends and evicts on one thread.
+// what the cache reports is what it holds. Pages of one size come from one free list. Thread-safe:
+// layers evict at once.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <vector>
 
 namespace kvasir {
@@ -44,6 +45,7 @@ class PageArena {
     std::vector<Slab> slabs;
     std::vector<std::byte*> free;
   };
+  std::mutex mutex_;
   std::map<size_t, SizeClass> classes_;  // by footprint
 };
 

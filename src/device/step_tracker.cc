@@ -118,17 +118,24 @@ void StepTracker::end_with_logits(ggml_tensor* head) {
     auto& entry = newest.try_emplace(stream_of_[z(token)], -1, -1).first->second;
     if (token > entry.first) entry = {static_cast<int32_t>(token), row};
   }
-  std::map<int32_t, Confidence> confidences;
   int64_t nanoseconds = 0;
   const auto n_vocab = static_cast<int32_t>(head->ne[0]);
+  std::vector<std::pair<int32_t, const float*>> logits;  // of each stream
   for (const auto& [stream, entry] : newest) {
     if (entry.first < 0) continue;
-    const Stopwatch watch(nanoseconds);
-    const auto* logits =
-        reinterpret_cast<const float*>(static_cast<const std::byte*>(head->data) +
-                                       entry.second * static_cast<int64_t>(head->nb[1]));
-    confidences[stream] = confidence_of(kernels_->logit_sums(logits, n_vocab), n_vocab);
+    logits.emplace_back(stream, reinterpret_cast<const float*>(
+                                    static_cast<const std::byte*>(head->data) +
+                                    entry.second * static_cast<int64_t>(head->nb[1])));
   }
+  std::vector<Confidence> found(logits.size());
+  {
+    const Stopwatch watch(nanoseconds);
+    parallel_->run(static_cast<int64_t>(logits.size()), [&](int64_t i, int32_t /*worker*/) {
+      found[z(i)] = confidence_of(kernels_->logit_sums(logits[z(i)].second, n_vocab), n_vocab);
+    });
+  }
+  std::map<int32_t, Confidence> confidences;
+  for (size_t i = 0; i < logits.size(); ++i) confidences[logits[i].first] = found[i];
   for (KvBuffer* buffer : buffers_) {
     const Cache* cache = buffer->cache_if_made();
     if (cache == nullptr || cache->config().dense) continue;
