@@ -13,7 +13,8 @@ float* mass_sums(StepMass& mass, const ReadOrder& order) {
   return order.is_identity() ? mass.mass.data() : mass.places.data();
 }
 
-void add_mass_of_pages(const Call& call, int32_t stream_index, int32_t first_page, int32_t n_pages) {
+void add_mass_of_pages(const Call& call, int32_t stream_index, int32_t first_page,
+                       int32_t n_pages) {
   const StreamRows& stream = call.streams[z(stream_index)];
   const ReadOrder& order = stream.order;
   const int32_t n_heads = call.args.n_heads;

@@ -315,8 +315,7 @@ int64_t Cache::shared_bytes() const {
 
 // Of what give_back_workspace() gives back.
 int64_t Cache::workspace_bytes() const {
-  size_t bytes =
-      workspace_.bytes() + (selection_ == nullptr ? 0 : selection_->bytes());
+  size_t bytes = workspace_.bytes() + (selection_ == nullptr ? 0 : selection_->bytes());
   for (const StepScratch& scratch : scratch_) bytes += scratch.bytes();
   for (const MaskView& mask : cell_masks_) bytes += mask.bytes();
   for (const MaskView& mask : slot_masks_) bytes += mask.bytes();

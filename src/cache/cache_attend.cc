@@ -103,8 +103,8 @@ Result<void> Cache::view_streams(const AttendArgs& args, Layer& layer, ParallelF
   SerialFor in_turn;
   ParallelFor& over_streams = selection_ == nullptr ? parallel : in_turn;
   over_streams.run(args.n_streams, [&](int64_t i, int32_t worker) {
-    viewed_[z(i)] = view_stream(args, static_cast<int32_t>(i), layer, parallel,
-                                scratch_[z(worker)], workspace_.streams[z(i)]);
+    viewed_[z(i)] = view_stream(args, static_cast<int32_t>(i), layer, parallel, scratch_[z(worker)],
+                                workspace_.streams[z(i)]);
   });
   for (Result<void>& viewed : viewed_) {
     if (!viewed) return viewed;

@@ -221,8 +221,7 @@ void Cache::run_timed(int64_t n_items, ParallelFor& parallel, ItemFunction f) {
   }
   int64_t spent = 0;
   for (const StepScratch& s : scratch_) spent += s.times.metadata + s.times.compaction;
-  const double share =
-      spent > 0 ? static_cast<double>(passed) / static_cast<double>(spent) : 0.0;
+  const double share = spent > 0 ? static_cast<double>(passed) / static_cast<double>(spent) : 0.0;
   const auto add = [share](int64_t& sum, int64_t part) {
     sum += static_cast<int64_t>(share * static_cast<double>(part));
   };

@@ -123,9 +123,9 @@ void StepTracker::end_with_logits(ggml_tensor* head) {
   std::vector<std::pair<int32_t, const float*>> logits;  // of each stream
   for (const auto& [stream, entry] : newest) {
     if (entry.first < 0) continue;
-    logits.emplace_back(stream, reinterpret_cast<const float*>(
-                                    static_cast<const std::byte*>(head->data) +
-                                    entry.second * static_cast<int64_t>(head->nb[1])));
+    logits.emplace_back(
+        stream, reinterpret_cast<const float*>(static_cast<const std::byte*>(head->data) +
+                                               entry.second * static_cast<int64_t>(head->nb[1])));
   }
   std::vector<Confidence> found(logits.size());
   {
