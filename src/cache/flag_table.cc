@@ -389,10 +389,10 @@ constexpr auto kFlags = std::to_array<Flag>({
     {{"--kv-residual", "KEY=VALUE,...",
       "residual (DeltaKV): s: every s-th token is a reference; k: the nearest that a token is a "
       "difference from; bits of it, group: channels of one scale; turn: Hadamard before coding; "
-      "refs: how references are stored; choose, metric: controls (docs/deltakv.md)",
-      "s=10,k=4,bits=4,group=64,turn=on,refs=int8,choose=nearest,metric=full",
+      "refs: how references are stored; choose, metric, per: controls (docs/deltakv.md)",
+      "s=10,k=4,bits=4,group=64,turn=on,refs=int8,choose=nearest,metric=full,per=token",
       "s 1 to 128; k 1 to 16; bits 2, 4 or 16; group 32 or 64; turn on or off; refs int8 or f16; "
-      "choose nearest, local, random or mean; metric full or halves"},
+      "choose nearest, local, random or mean; metric full or halves; per token or head"},
      set_residual,
      get_residual},
     {{"--kv-rank", "P",

@@ -612,7 +612,7 @@ TEST(Restored, IsReadShownAgainAndRefusedWhereNothingIsRestored) {
 
 TEST(Residual, IsReadAndShownAgain) {
   std::vector<std::string> args{"--kv-format", "residual", "--kv-residual",
-                                "s=33,k=1,bits=2,refs=f16,turn=off,metric=halves"};
+                                "s=33,k=1,bits=2,refs=f16,turn=off,metric=halves,per=head"};
   CacheOptions options;
   ASSERT_TRUE(take_flags(args, options));
   EXPECT_EQ(options.residual.stride, 33);
@@ -621,6 +621,7 @@ TEST(Residual, IsReadAndShownAgain) {
   EXPECT_FALSE(options.residual.int8);
   EXPECT_FALSE(options.residual.turned);
   EXPECT_EQ(options.residual.metric, ReferenceMetric::kHalves);
+  EXPECT_TRUE(options.residual.per_head);
   EXPECT_TRUE(validate(options));
   CacheOptions again;
   auto words = split_flags(describe(options));
@@ -635,8 +636,9 @@ TEST(Residual, IsReadAndShownAgain) {
 }
 
 TEST(Residual, RefusesByName) {
-  for (const char* text : {"s=0", "s=129", "k=17", "k", "bits=3", "group=48", "turn=yes",
-                           "refs=nf4", "choose=best", "metric=cosine", "what=1", "s=10,,k=4"}) {
+  for (const char* text :
+       {"s=0", "s=129", "k=17", "k", "bits=3", "group=48", "turn=yes", "refs=nf4", "choose=best",
+        "metric=cosine", "per=layer", "what=1", "s=10,,k=4"}) {
     std::vector<std::string> args{"--kv-residual", text};
     CacheOptions options;
     const auto taken = take_flags(args, options);

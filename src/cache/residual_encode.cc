@@ -17,34 +17,49 @@ constexpr int32_t kItemRows = 16;    // rows of one item of parallel work
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
-// What rows are compared by: themselves, or each half over the root of its mean squared length.
+// What of a row one set of references is compared by: all of it, or K and V of one head.
+struct Compared {
+  int32_t width_k, width_v;
+  ptrdiff_t k_at, v_at;  // in a row
+  int32_t width() const { return width_k + width_v; }
+};
+
+Compared compared_by(const ResidualCodec& codec, int32_t set) {
+  const LayerGeometry& g = codec.geometry();
+  if (!codec.params().per_head) return {g.width_k(), g.width_v(), 0, g.width_k()};
+  return {g.head_dim_k, g.head_dim_v, ptrdiff_t{set} * g.head_dim_k,
+          g.width_k() + ptrdiff_t{set} * g.head_dim_v};
+}
+
+// Themselves, or each half over the root of its mean squared length.
 struct Scales {
   float k = 1, v = 1;
 };
 
-void scale_rows(const float* rows, int32_t n, const LayerGeometry& g, const Scales& by, float* to) {
-  const int32_t width = g.width_k() + g.width_v();
-  for (ptrdiff_t i = 0; i < n; ++i) {
-    for (ptrdiff_t d = 0; d < width; ++d) {
-      to[i * width + d] = rows[i * width + d] * (d < g.width_k() ? by.k : by.v);
-    }
+// [K | V] of what is compared, scaled. Rows of `from` are `stride` apart.
+void scale_rows(const float* from, int32_t n, ptrdiff_t stride, const Compared& of,
+                const Scales& by, float* to) {
+  for (ptrdiff_t i = 0; i < n; ++i, from += stride) {
+    for (int32_t d = 0; d < of.width_k; ++d) *to++ = from[of.k_at + d] * by.k;
+    for (int32_t d = 0; d < of.width_v; ++d) *to++ = from[of.v_at + d] * by.v;
   }
 }
 
-Scales halves_of(const float* rows, int32_t n, const LayerGeometry& g) {
-  const int32_t width = g.width_k() + g.width_v();
-  double k = 0;
-  double v = 0;
-  for (ptrdiff_t i = 0; i < n; ++i) {
-    for (ptrdiff_t d = 0; d < width; ++d) {
-      const double x = static_cast<double>(rows[i * width + d]);
-      (d < g.width_k() ? k : v) += x * x;
+Scales halves_of(const float* rows, int32_t n, ptrdiff_t stride, const Compared& of) {
+  const auto squares = [&](ptrdiff_t at, int32_t width) {
+    double sum = 0;
+    for (ptrdiff_t i = 0; i < n; ++i) {
+      for (ptrdiff_t d = 0; d < width; ++d) {
+        const double x = static_cast<double>(rows[i * stride + at + d]);
+        sum += x * x;
+      }
     }
-  }
+    return sum;
+  };
   const auto scale = [n](double sum) {
     return sum > 0 ? static_cast<float>(std::sqrt(n / sum)) : 1.0F;
   };
-  return {scale(k), scale(v)};
+  return {scale(squares(of.k_at, of.width_k)), scale(squares(of.v_at, of.width_v))};
 }
 
 }  // namespace
@@ -126,15 +141,17 @@ int32_t ResidualTier::n_visible(const Chunk& chunk, int32_t row) const {
   return chunk.n_old + (chunk.first + row) / codec_.params().stride + 1;
 }
 
-void ResidualTier::find_nearest(const Chunk& chunk, ParallelFor& parallel, EncodeScratch& scratch) {
+void ResidualTier::find_nearest(const Chunk& chunk, int32_t set, ParallelFor& parallel,
+                                EncodeScratch& scratch) {
   const ResidualParams& params = codec_.params();
-  const LayerGeometry& g = codec_.geometry();
-  const int32_t width = codec_.width();
+  const Compared of = compared_by(codec_, set);
   const bool halves = params.metric == ReferenceMetric::kHalves;
-  const Scales scales = halves ? halves_of(scratch.x.data(), chunk.n, g) : Scales{};
-  if (halves) {
-    make_room(scratch.scaled, z(chunk.n) * z(width));
-    scale_rows(scratch.x.data(), chunk.n, g, scales, scratch.scaled.data());
+  const Scales scales =
+      halves ? halves_of(scratch.x.data(), chunk.n, codec_.width(), of) : Scales{};
+  const bool as_they_are = !halves && !params.per_head;
+  if (!as_they_are) {
+    make_room(scratch.scaled, z(chunk.n) * z(of.width()));
+    scale_rows(scratch.x.data(), chunk.n, codec_.width(), of, scales, scratch.scaled.data());
   }
   make_room(scratch.best, z(chunk.n) * z(params.neighbours));
   make_room(scratch.best_index, z(chunk.n) * z(params.neighbours));
@@ -144,58 +161,99 @@ void ResidualTier::find_nearest(const Chunk& chunk, ParallelFor& parallel, Encod
   make_room(scratch.visible, z(chunk.n));
   for (int32_t r = 0; r < chunk.n; ++r) scratch.visible[z(r)] = n_visible(chunk, r);
   const auto n_refs = static_cast<int32_t>(scratch.candidates.size());
-  make_room(scratch.tile, z(std::min(n_refs, kTileRefs)) * z(width));
+  make_room(scratch.tile, z(std::min(n_refs, kTileRefs)) * z(of.width()));
   make_room(scratch.norms, z(kTileRefs));
+  const Compared in_tile{of.width_k, of.width_v, 0, of.width_k};
   for (int32_t first = 0; first < n_refs; first += kTileRefs) {
     const int32_t n = std::min(kTileRefs, n_refs - first);
     parallel.run((n + kItemRows - 1) / kItemRows, [&](int64_t item, int32_t) {
       const auto begin = static_cast<int32_t>(item) * kItemRows;
       const int32_t end = std::min(begin + kItemRows, n);
       for (int32_t i = begin; i < end; ++i) {
-        float* x = scratch.tile.data() + ptrdiff_t{i} * width;
-        codec_.decode_reference(refs_.at(scratch.candidates[z(first + i)]), x);
-        if (halves) scale_rows(x, 1, g, scales, x);
-        squared_lengths(x, 1, width, scratch.norms.data() + i);
+        float* x = scratch.tile.data() + ptrdiff_t{i} * of.width();
+        const std::byte* reference = refs_.at(scratch.candidates[z(first + i)]);
+        if (params.per_head) {
+          codec_.decode_reference(reference, set, true, x);
+          codec_.decode_reference(reference, set, false, x + of.width_k);
+        } else {
+          codec_.decode_reference(reference, x);
+        }
+        if (halves) scale_rows(x, 1, of.width(), in_tile, scales, x);
+        squared_lengths(x, 1, of.width(), scratch.norms.data() + i);
       }
     });
-    search_tile({halves ? scratch.scaled.data() : scratch.x.data(), scratch.tile.data(),
-                 scratch.norms.data(), n, width, first, scratch.visible},
+    search_tile({as_they_are ? scratch.x.data() : scratch.scaled.data(), scratch.tile.data(),
+                 scratch.norms.data(), n, of.width(), first, scratch.visible},
                 *kernels_, parallel, nearest);
   }
-  for (int32_t i = 0; i < chunk.n * params.neighbours; ++i) {
-    const int32_t candidate = scratch.best_index[z(i)];
-    scratch.chosen[z(i)] = candidate < 0 ? -1 : scratch.candidates[z(candidate)];
+  for (int32_t r = 0; r < chunk.n; ++r) {
+    for (int32_t i = 0; i < params.neighbours; ++i) {
+      const int32_t candidate = scratch.best_index[z(r) * z(params.neighbours) + z(i)];
+      scratch.chosen[z(r) * z(codec_.n_fathers()) + z(set * params.neighbours + i)] =
+          candidate < 0 ? -1 : scratch.candidates[z(candidate)];
+    }
   }
 }
 
-// The references of each row of a chunk go to scratch.chosen, [n, k]; -1: fewer.
+// The references of each row of a chunk go to scratch.chosen, [n, n_fathers]; -1: fewer.
 void ResidualTier::choose(const Chunk& chunk, ParallelFor& parallel, EncodeScratch& scratch) {
   const int32_t k = codec_.params().neighbours;
+  const int32_t n_fathers = codec_.n_fathers();
   const ReferenceChoice choice = codec_.params().choice;
   const int32_t of_block = choice == ReferenceChoice::kMean ? scratch.chosen[0] : -1;
-  scratch.chosen.assign(z(chunk.n) * z(k), -1);
+  scratch.chosen.assign(z(chunk.n) * z(n_fathers), -1);
   if (choice == ReferenceChoice::kNearest) {
-    find_nearest(chunk, parallel, scratch);
+    for (int32_t set = 0; set < codec_.n_sets(); ++set) find_nearest(chunk, set, parallel, scratch);
     return;
   }
   for (int32_t r = 0; r < chunk.n; ++r) {
-    int32_t* chosen = scratch.chosen.data() + ptrdiff_t{r} * k;
-    if (choice == ReferenceChoice::kMean) {
-      chosen[0] = of_block;
-    } else if (choice == ReferenceChoice::kLocal) {
-      chosen[0] = scratch.candidates[z(n_visible(chunk, r) - 1)];
-    } else {
-      std::minstd_rand generator(static_cast<uint32_t>(n_rows_ + chunk.first + r + 1));
-      const auto n = static_cast<uint32_t>(n_visible(chunk, r));
-      for (int32_t i = 0; i < k; ++i) chosen[i] = scratch.candidates[generator() % n];
+    int32_t* chosen = scratch.chosen.data() + ptrdiff_t{r} * n_fathers;
+    const auto n = static_cast<uint32_t>(n_visible(chunk, r));
+    std::minstd_rand generator(static_cast<uint32_t>(n_rows_ + chunk.first + r + 1));
+    for (int32_t i = 0; i < n_fathers; ++i) {
+      if (choice == ReferenceChoice::kRandom) {
+        chosen[i] = scratch.candidates[generator() % n];
+      } else if (i % k == 0) {
+        chosen[i] = choice == ReferenceChoice::kMean ? of_block : scratch.candidates[z(n - 1)];
+      }
     }
   }
+}
+
+// The mean of a set's references, where the set is read: all of a row, or K and V of its head.
+void ResidualTier::mean_of(const int32_t* chosen, int32_t set, std::span<float> mean,
+                           std::span<float> reference) const {
+  const LayerGeometry& g = codec_.geometry();
+  const bool whole = !codec_.params().per_head;
+  int32_t n = 0;
+  const auto add = [&](std::span<float> to, const float* row) {
+    for (size_t d = 0; d < to.size(); ++d) to[d] = (n == 0 ? 0.0F : to[d]) + row[d];
+  };
+  const auto k = whole ? mean : mean.subspan(z(set * g.head_dim_k), z(g.head_dim_k));
+  const auto v =
+      whole ? mean.first(0) : mean.subspan(z(g.width_k() + set * g.head_dim_v), z(g.head_dim_v));
+  for (int32_t i = 0; i < codec_.params().neighbours; ++i) {
+    if (chosen[i] < 0) continue;
+    const std::byte* from = refs_.at(chosen[i]);
+    if (whole) {
+      codec_.decode_reference(from, reference.data());
+      add(k, reference.data());
+    } else {
+      codec_.decode_reference(from, set, true, reference.data());
+      add(k, reference.data());
+      codec_.decode_reference(from, set, false, reference.data());
+      add(v, reference.data());
+    }
+    ++n;
+  }
+  for (float& m : k) m /= static_cast<float>(n);
+  for (float& m : v) m /= static_cast<float>(n);
 }
 
 void ResidualTier::encode_rows(const Chunk& chunk, ParallelFor& parallel, EncodeScratch& scratch) {
   const ResidualParams& params = codec_.params();
   const int32_t width = codec_.width();
-  const int32_t k = params.neighbours;
+  const int32_t n_fathers = codec_.n_fathers();
   const bool stands = params.choice != ReferenceChoice::kMean;  // references are tokens
   const int32_t first_row = n_rows_;
   size_t next = z(chunk.n_old) + z((chunk.first + params.stride - 1) / params.stride);
@@ -213,24 +271,18 @@ void ResidualTier::encode_rows(const Chunk& chunk, ParallelFor& parallel, Encode
     for (int32_t r = first; r < std::min(first + kItemRows, chunk.n); ++r) {
       const Place at = place(first_row + r);
       if (at.is_reference) continue;
-      const int32_t* chosen = scratch.chosen.data() + ptrdiff_t{r} * k;
-      int32_t n = 0;
-      std::fill(mean.begin(), mean.end(), 0.0F);
-      for (int32_t i = 0; i < k; ++i) {
-        set_father(at.index, i, chosen[i]);
-        if (chosen[i] < 0) continue;
-        codec_.decode_reference(refs_.at(chosen[i]), reference.data());
-        std::transform(mean.begin(), mean.end(), reference.begin(), mean.begin(), std::plus<>());
-        ++n;
+      const int32_t* chosen = scratch.chosen.data() + ptrdiff_t{r} * n_fathers;
+      for (int32_t i = 0; i < n_fathers; ++i) set_father(at.index, i, chosen[i]);
+      for (int32_t set = 0; set < codec_.n_sets(); ++set) {
+        mean_of(chosen + ptrdiff_t{set} * params.neighbours, set, mean, reference);
       }
-      for (float& m : mean) m /= static_cast<float>(n);
       codec_.encode(scratch.x.data() + ptrdiff_t{r} * width, mean.data(), difference(at.index));
     }
   });
   for (int32_t r = 0; r < chunk.n; ++r) {
     if (place(first_row + r).is_reference) continue;
-    for (int32_t i = 0; i < k; ++i) {
-      const int32_t index = scratch.chosen[z(r) * z(k) + z(i)];
+    for (int32_t i = 0; i < n_fathers; ++i) {
+      const int32_t index = scratch.chosen[z(r) * z(n_fathers) + z(i)];
       if (index >= 0) refs_.use(index);
     }
   }
@@ -269,11 +321,12 @@ int64_t ResidualTier::scratch_bytes(const LayerGeometry& geometry, const Residua
   const int64_t width = geometry.width_k() + geometry.width_v();
   const int64_t chunk = kChunkRows;
   int64_t floats = chunk * width + int64_t{2} * n_workers * width + 3 * width;  // x, means, a mean
-  floats += chunk * params.neighbours;                                          // chosen
+  const int64_t n_sets = params.per_head ? geometry.n_kv_heads : 1;
+  floats += chunk * params.neighbours * n_sets;  // chosen
   if (params.choice == ReferenceChoice::kNearest) {
     floats += std::min<int64_t>(kTileRefs, n_rows) * width + kTileRefs;  // tile, norms
     floats += chunk * (2 * params.neighbours + 1);                       // best, who is visible
-    if (params.metric == ReferenceMetric::kHalves) floats += chunk * width;
+    if (params.metric == ReferenceMetric::kHalves || params.per_head) floats += chunk * width;
   }
   return (floats + floats / 8 + 2 * n_rows) * kFloat;  // candidates, which grow to twice the size
 }

@@ -162,10 +162,29 @@ std::vector<int32_t> token_of_reference(const std::vector<int32_t>& blocks, int3
   return tokens;
 }
 
-TEST(ResidualTier, FathersAreTheNearestAtOrBeforeTheToken) {
+// What a set of references is compared by: all of x, or K and V of one head.
+std::vector<float> part_of(const std::vector<float>& x, const LayerGeometry& g, int32_t head) {
+  if (head < 0) return x;
+  const auto k = x.begin() + ptrdiff_t{head} * g.head_dim_k;
+  const auto v = x.begin() + g.width_k() + ptrdiff_t{head} * g.head_dim_v;
+  std::vector<float> part(k, k + g.head_dim_k);
+  part.insert(part.end(), v, v + g.head_dim_v);
+  return part;
+}
+
+double squared_distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (size_t d = 0; d < a.size(); ++d) sum += std::pow(double{a[d]} - double{b[d]}, 2);
+  return sum;
+}
+
+class Fathers : public ::testing::TestWithParam<bool> {};
+
+TEST_P(Fathers, AreTheNearestAtOrBeforeTheToken) {
   ResidualParams params = exact_params();
   params.stride = 7;
   params.neighbours = 3;
+  params.per_head = GetParam();
   const std::vector<int32_t> blocks{384, 128, 128};
   Text text(params, 700);
   ThreadFor threads(3);
@@ -177,39 +196,61 @@ TEST(ResidualTier, FathersAreTheNearestAtOrBeforeTheToken) {
     references[i].resize(static_cast<size_t>(text.tier().codec().width()));
     text.tier().read_reference(static_cast<int32_t>(i), references[i].data());
   }
-  const auto distance = [&](const std::vector<float>& x, size_t i) {
-    double sum = 0;
-    for (size_t d = 0; d < x.size(); ++d) {
-      sum += std::pow(double{x[d]} - double{references[i][d]}, 2);
-    }
-    return sum;
-  };
   int32_t n_far = 0;
-  for (size_t slot = 0; slot < text.live().size(); ++slot) {
-    const int32_t token = text.live()[slot];
-    std::array<int32_t, kMostNeighbours> room{};
-    const auto fathers = text.tier().fathers(static_cast<int32_t>(slot), room);
-    if (text.tier().reference_of(static_cast<int32_t>(slot)) >= 0) {
-      EXPECT_TRUE(fathers.empty());
-      continue;
-    }
-    ASSERT_EQ(fathers.size(), 3U);
-    const std::vector<float> x = text.vector_of(token);
-    double farthest = 0;
-    std::set<int32_t> chosen;
-    for (const int32_t father : fathers) {
-      EXPECT_LE(tokens[static_cast<size_t>(father)], token);
-      farthest = std::max(farthest, distance(x, static_cast<size_t>(father)));
-      chosen.insert(father);
-      if (token - tokens[static_cast<size_t>(father)] > 16) ++n_far;
-    }
-    EXPECT_EQ(chosen.size(), 3U);
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      if (tokens[i] > token || chosen.contains(static_cast<int32_t>(i))) continue;
-      EXPECT_GE(distance(x, i), farthest * (1 - 1e-5)) << "token " << token;
+  for (int32_t set = 0; set < text.tier().codec().n_sets(); ++set) {
+    const int32_t head = params.per_head ? set : -1;
+    std::vector<std::vector<float>> compared;
+    for (const auto& x : references) compared.push_back(part_of(x, kGeometry, head));
+    for (size_t slot = 0; slot < text.live().size(); ++slot) {
+      const int32_t token = text.live()[slot];
+      std::array<int32_t, kMostNeighbours> room{};
+      const auto fathers = text.tier().fathers(static_cast<int32_t>(slot), room, set);
+      if (text.tier().reference_of(static_cast<int32_t>(slot)) >= 0) {
+        EXPECT_TRUE(fathers.empty());
+        continue;
+      }
+      ASSERT_EQ(fathers.size(), 3U);
+      const std::vector<float> x = part_of(text.vector_of(token), kGeometry, head);
+      double farthest = 0;
+      std::set<int32_t> chosen;
+      for (const int32_t father : fathers) {
+        EXPECT_LE(tokens[static_cast<size_t>(father)], token);
+        farthest = std::max(farthest, squared_distance(x, compared[static_cast<size_t>(father)]));
+        chosen.insert(father);
+        if (token - tokens[static_cast<size_t>(father)] > 16) ++n_far;
+      }
+      EXPECT_EQ(chosen.size(), 3U);
+      for (size_t i = 0; i < tokens.size(); ++i) {
+        if (tokens[i] > token || chosen.contains(static_cast<int32_t>(i))) continue;
+        EXPECT_GE(squared_distance(x, compared[i]), farthest * (1 - 1e-5)) << "token " << token;
+      }
     }
   }
   EXPECT_GT(n_far, 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(PerTokenAndPerHead, Fathers, ::testing::Bool());
+
+TEST(ResidualTier, EachHeadIsRestoredFromItsOwnReferences) {
+  for (const auto choice : {ReferenceChoice::kNearest, ReferenceChoice::kRandom,
+                            ReferenceChoice::kLocal, ReferenceChoice::kMean}) {
+    for (const auto metric : {ReferenceMetric::kFull, ReferenceMetric::kHalves}) {
+      ResidualParams params = exact_params();
+      params.per_head = true;
+      params.choice = choice;
+      params.metric = metric;
+      Text text(params, 900);
+      ThreadFor threads(3);
+      text.take(512, threads);
+      EXPECT_LT(text.error(), 0.006);
+      // Of a text of which some left: references that are used stay, freed ones are taken anew.
+      std::vector<int32_t> survivors;
+      for (int32_t slot = 100; slot < 512; slot += 3) survivors.push_back(slot);
+      text.keep(100, survivors);
+      text.take(256, threads);
+      EXPECT_LT(text.error(), 0.006);
+    }
+  }
 }
 
 TEST(ResidualTier, BinarySixteenDifferencesRestoreRowsToRounding) {

@@ -27,7 +27,7 @@ ResidualTier::ResidualTier(const LayerGeometry& geometry, const ResidualParams& 
     : codec_(params, geometry),
       kernels_(&kernels),
       arena_(&arena),
-      row_bytes_(codec_.difference_bytes() + z(params.neighbours) * sizeof(uint16_t)),
+      row_bytes_(codec_.difference_bytes() + z(codec_.n_fathers()) * sizeof(uint16_t)),
       page_rows_(PageArena::thrifty_count(row_bytes_, kMostPageRows)),
       page_bytes_(row_bytes_ * z(page_rows_)),
       refs_(codec_.reference_bytes(), arena) {}
@@ -55,7 +55,7 @@ int32_t ResidualTier::father(int32_t difference, int32_t i) const {
               this->difference(difference) + codec_.difference_bytes() + z(i) * sizeof(uint16_t),
               sizeof(low));
   if (high_.empty()) return low == kNoLow ? -1 : low;
-  const uint8_t high = high_[z(difference) * z(codec_.params().neighbours) + z(i)];
+  const uint8_t high = high_[z(difference) * z(codec_.n_fathers()) + z(i)];
   return low == kNoLow && high == kNoHigh ? -1 : high << 16 | low;
 }
 
@@ -64,13 +64,13 @@ void ResidualTier::set_father(int32_t difference, int32_t i, int32_t index) {
   std::memcpy(this->difference(difference) + codec_.difference_bytes() + z(i) * sizeof(uint16_t),
               &low, sizeof(low));
   if (high_.empty()) return;
-  high_[z(difference) * z(codec_.params().neighbours) + z(i)] =
+  high_[z(difference) * z(codec_.n_fathers()) + z(i)] =
       static_cast<uint8_t>(index < 0 ? kNoHigh : index >> 16);
 }
 
 // From 65,535 references on 16 bits do not tell them apart.
 void ResidualTier::widen() {
-  const size_t k = z(codec_.params().neighbours);
+  const size_t k = z(codec_.n_fathers());
   const size_t n = z(int64_t{page_rows_} * static_cast<int64_t>(pages_.size())) * k;
   if (!high_.empty()) {
     high_.resize(n);
@@ -102,10 +102,12 @@ int32_t ResidualTier::reference_of(int32_t slot) const {
   return at.is_reference ? at.index : -1;
 }
 
-std::span<const int32_t> ResidualTier::fathers(int32_t slot, std::span<int32_t> room) const {
+std::span<const int32_t> ResidualTier::fathers(int32_t slot, std::span<int32_t> room,
+                                               int32_t set) const {
   const Place at = place(slot);
+  const int32_t k = codec_.params().neighbours;
   size_t n = 0;
-  for (int32_t i = 0; !at.is_reference && i < codec_.params().neighbours; ++i) {
+  for (int32_t i = set * k; !at.is_reference && i < (set + 1) * k; ++i) {
     const int32_t index = father(at.index, i);
     if (index >= 0) room[n++] = index;
   }
@@ -121,8 +123,10 @@ void ResidualTier::read_part(int32_t slot, int32_t head, bool is_k, float* row) 
     return;
   }
   std::array<const std::byte*, kMostNeighbours> fathers;
+  const int32_t k = codec_.params().neighbours;
+  const int32_t first = codec_.set_of(head) * k;
   int32_t n = 0;
-  for (int32_t i = 0; i < codec_.params().neighbours; ++i) {
+  for (int32_t i = first; i < first + k; ++i) {
     const int32_t index = father(at.index, i);
     if (index < 0) break;
     fathers.at(z(n++)) = refs_.at(index);
@@ -158,7 +162,9 @@ void ResidualTier::fetch(int32_t head, std::span<const int32_t> slots) const {
       reference(at.index);
       continue;
     }
-    for (int32_t i = 0; i < codec_.params().neighbours; ++i) {
+    const int32_t k = codec_.params().neighbours;
+    const int32_t first = codec_.set_of(head) * k;
+    for (int32_t i = first; i < first + k; ++i) {
       const int32_t index = father(at.index, i);
       if (index >= 0) reference(index);
     }
@@ -187,7 +193,7 @@ void ResidualTier::forget(int32_t slot) {
     refs_.disown(at.index);
     return;
   }
-  for (int32_t i = 0; i < codec_.params().neighbours; ++i) {
+  for (int32_t i = 0; i < codec_.n_fathers(); ++i) {
     const int32_t index = father(at.index, i);
     if (index >= 0) refs_.release(index);
   }
@@ -203,7 +209,7 @@ void ResidualTier::keep(int32_t first, std::span<const int32_t> survivors, int32
     }
   }
   old_groups_ = groups_;
-  const size_t k = z(codec_.params().neighbours);
+  const size_t k = z(codec_.n_fathers());
   const auto counts = [this](int32_t slot) {  // references and differences before a slot
     const Group& group = old_groups_[z(slot / kGroup)];
     const int32_t before = std::popcount(group.references & below(slot % kGroup));
@@ -296,7 +302,7 @@ void ResidualTier::renumber(std::span<const int32_t> moved) {
   if (moved.empty()) return;
   for (int32_t& index : own_) index = moved[z(index)];
   for (int32_t row = 0; row < n_differences_; ++row) {
-    for (int32_t i = 0; i < codec_.params().neighbours; ++i) {
+    for (int32_t i = 0; i < codec_.n_fathers(); ++i) {
       const int32_t index = father(row, i);
       if (index >= 0) set_father(row, i, moved[z(index)]);
     }
@@ -313,7 +319,7 @@ void ResidualTier::trim() {
   if (refs_.size() < kNoLow) {
     give_back(high_);
   } else {
-    high_.resize(z(page_rows_) * pages_.size() * z(codec_.params().neighbours));
+    high_.resize(z(page_rows_) * pages_.size() * z(codec_.n_fathers()));
     high_.shrink_to_fit();
   }
 }
@@ -330,7 +336,7 @@ void ResidualTier::describe(LayerShape& shape) const {
   of.unit = kBlockRows;
   of.per_unit = stands ? (kBlockRows + params.stride - 1) / params.stride : 1;
   of.stride = stands ? params.stride : 0;
-  of.neighbours = params.neighbours;
+  of.neighbours = codec_.n_fathers();
   of.index_bytes = ReferencePool::index_bytes();
   of.group_bytes = sizeof(Group);
   of.group_rows = kGroup;

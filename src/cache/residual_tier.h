@@ -58,8 +58,8 @@ class ResidualTier final : public ColdTier {
   const ResidualCodec& codec() const { return codec_; }
   /// Slots whose rows are references, as indices into the references; -1: a difference.
   int32_t reference_of(int32_t slot) const;
-  /// The references that slot was stored against, [0, k); none if it is one itself.
-  std::span<const int32_t> fathers(int32_t slot, std::span<int32_t> room) const;
+  /// The references of one set that slot was stored against, [0, k); none if it is one itself.
+  std::span<const int32_t> fathers(int32_t slot, std::span<int32_t> room, int32_t set = 0) const;
   /// A reference as it is read, [codec().width()], keys not rotated.
   void read_reference(int32_t index, float* x) const {
     codec_.decode_reference(refs_.at(index), x);
@@ -97,7 +97,9 @@ class ResidualTier final : public ColdTier {
   void add_sinks(const DemotedRows& demoted, EncodeScratch& scratch);
   void add_references(const Chunk& chunk, EncodeScratch& scratch);
   void choose(const Chunk& chunk, ParallelFor& parallel, EncodeScratch& scratch);
-  void find_nearest(const Chunk& chunk, ParallelFor& parallel, EncodeScratch& scratch);
+  void find_nearest(const Chunk& chunk, int32_t set, ParallelFor& parallel, EncodeScratch& scratch);
+  void mean_of(const int32_t* chosen, int32_t set, std::span<float> mean,
+               std::span<float> reference) const;
   void encode_rows(const Chunk& chunk, ParallelFor& parallel, EncodeScratch& scratch);
   int32_t n_visible(const Chunk& chunk, int32_t row) const;
   void forget(int32_t slot);
@@ -118,7 +120,7 @@ class ResidualTier final : public ColdTier {
   std::vector<Group> groups_;
   std::vector<int32_t> own_;       // [references among the slots] their index in the pool
   std::vector<std::byte*> pages_;  // of differences
-  std::vector<uint8_t> high_;      // [n_differences, k] high bytes of fathers, where needed
+  std::vector<uint8_t> high_;      // [n_differences, n_fathers] high bytes of fathers, where needed
   std::vector<Group> old_groups_;  // scratch of keep
 };
 

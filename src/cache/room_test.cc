@@ -338,6 +338,7 @@ std::vector<Shared> shared_settings() {
   all.push_back({"h2o", "--kv-format residual --kv-residual s=3,k=8,bits=2,refs=f16"});
   all.push_back({"snapkv", "--kv-format residual --kv-residual s=1"});
   all.push_back({"random", "--kv-format residual --kv-residual s=128,k=16,metric=halves"});
+  all.push_back({"random", "--kv-format residual --kv-residual s=9,k=3,per=head"});
   all.push_back({"random", "--kv-format residual --kv-residual choose=random,s=4,k=8"});
   all.push_back({"random", "--kv-format residual --kv-residual choose=mean"});
   all.push_back({"random", "--kv-format residual --kv-protect 96 --kv-recent 16"});

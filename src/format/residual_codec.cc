@@ -53,7 +53,7 @@ ResidualCodec::ResidualCodec(const ResidualParams& params, const LayerGeometry& 
 }
 
 double ResidualCodec::bytes_per_token() const {
-  const double numbers = 2.0 * params_.neighbours;
+  const double numbers = 2.0 * n_fathers();
   const double difference = static_cast<double>(difference_bytes_) + numbers;
   const double reference = static_cast<double>(reference_bytes_) + 4;  // who needs it
   constexpr double kPlaces = 16.0 / 64;

@@ -46,6 +46,7 @@ struct ResidualParams {
   bool int8 = true;        ///< references are int8, else binary16
   ReferenceChoice choice = ReferenceChoice::kNearest;
   ReferenceMetric metric = ReferenceMetric::kFull;
+  bool per_head = false;  ///< each KV head chooses k references for its own K and V
 
   friend bool operator==(const ResidualParams&, const ResidualParams&) = default;
 };
@@ -53,8 +54,9 @@ struct ResidualParams {
 inline constexpr int32_t kMaxStride = 128;
 inline constexpr int32_t kMostNeighbours = 16;
 
-/// Reads "s=10,k=4,bits=4,group=64,turn=on,refs=int8,choose=nearest,metric=full": any of these, in
-/// any order, over `params`. Fails with one line that names what is wrong and what is allowed.
+/// Reads "s=10,k=4,bits=4,group=64,turn=on,refs=int8,choose=nearest,metric=full,per=token": any of
+/// these, in any order, over `params`. Fails with one line that names what is wrong and what is
+/// allowed.
 Result<ResidualParams> parse_residual(std::string_view text, ResidualParams params = {});
 /// The text that parse_residual reads back: what differs from the defaults; empty if nothing does.
 std::string residual_text(const ResidualParams& params);
@@ -65,6 +67,12 @@ class ResidualCodec {
 
   const ResidualParams& params() const { return params_; }
   const LayerGeometry& geometry() const { return geometry_; }
+  /// Sets of k references that a token has: one, or one for each KV head.
+  int32_t n_sets() const { return params_.per_head ? geometry_.n_kv_heads : 1; }
+  /// The set that K and V of a head are differences from.
+  int32_t set_of(int32_t head) const { return params_.per_head ? head : 0; }
+  /// References of a token, all sets together: set s is [s k, (s + 1) k).
+  int32_t n_fathers() const { return params_.neighbours * n_sets(); }
   /// Elements of x: K of all heads, then V of all heads.
   int32_t width() const { return geometry_.width_k() + geometry_.width_v(); }
   /// Bytes of one token's difference, and of one reference.

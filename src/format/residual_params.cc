@@ -14,9 +14,11 @@ constexpr std::array<Text, 2> kSwitch{"off", "on"};
 constexpr std::array<Text, 2> kReferences{"f16", "int8"};
 constexpr std::array<Text, 4> kChoices{"nearest", "local", "random", "mean"};
 constexpr std::array<Text, 2> kMetrics{"full", "halves"};
+constexpr std::array<Text, 2> kScopes{"token", "head"};
 constexpr Text kAllowed =
     "s=1..128, k=1..16, bits=2|4|16, group=32|64, turn=on|off, refs=int8|f16, "
-    "choose=nearest|local|random|mean, metric=full|halves, with commas between them";
+    "choose=nearest|local|random|mean, metric=full|halves, per=token|head, with commas between "
+    "them";
 
 template <size_t kCount>
 std::optional<int32_t> index_of(Text value, const std::array<Text, kCount>& words) {
@@ -52,6 +54,8 @@ bool set(Text key, Text value, ResidualParams& params) {
     params.choice = static_cast<ReferenceChoice>(*n);
   } else if (key == "metric" && (n = index_of(value, kMetrics))) {
     params.metric = static_cast<ReferenceMetric>(*n);
+  } else if (key == "per" && (n = index_of(value, kScopes))) {
+    params.per_head = *n == 1;
   } else {
     return false;
   }
@@ -90,6 +94,7 @@ std::string residual_text(const ResidualParams& params) {
   if (params.int8 != usual.int8) add("refs", kReferences.at(params.int8 ? 1 : 0));
   if (params.choice != usual.choice) add("choose", kChoices.at(static_cast<size_t>(params.choice)));
   if (params.metric != usual.metric) add("metric", kMetrics.at(static_cast<size_t>(params.metric)));
+  if (params.per_head != usual.per_head) add("per", kScopes.at(params.per_head ? 1 : 0));
   return out;
 }
 
