@@ -41,7 +41,7 @@ case ${1:-all} in
       stage "fast tests with the thread sanitizer" run_ctest build-tsan fast "$(nproc)"
       stage "long tests" run_ctest build long 1
       if [[ $(uname -m) != aarch64 ]]; then
-        stage "all libraries on AArch64" tools/arm.sh
+        stage "libraries on AArch64, without the cache" tools/arm.sh kernels format policy select
       fi
     fi ;;
   *) refuse "found '$1', expected: fast, all or long" ;;
