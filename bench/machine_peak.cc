@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "machine_peak.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/highway/supported.h"
 
 #if KVASIR_IS_VECTOR_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -47,7 +48,7 @@ namespace {
 
 std::vector<MachinePeak> find_peaks() {
   std::vector<MachinePeak> peaks;
-  const int64_t targets = hwy::SupportedTargets();
+  const int64_t targets = highway::supported_targets();
 #if HWY_TARGETS & HWY_NEON
   if ((targets & HWY_NEON) != 0) {
     peaks.push_back({"neon", N_NEON::fma_rounds, N_NEON::kFlopsPerRound});

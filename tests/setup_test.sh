@@ -218,6 +218,24 @@ packages_without_the_network_end_with_one_line() {
   said 'cannot install bible-kjv: E: Failed to fetch bible-kjv.*check the network'
 }
 
+# The AArch64 libraries come from an apt-get that leaves one package, made here, in its folder.
+an_aarch64_library_is_unpacked_and_the_second_run_needs_nothing() {
+  mkdir -p "$work/package/DEBIAN" "$work/package/usr/lib"
+  printf 'Package: tiny\nVersion: 1\nArchitecture: arm64\nMaintainer: none\nDescription: noise\n' >"$work/package/DEBIAN/control"
+  echo noise >"$work/package/usr/lib/tiny"
+  dpkg-deb -b "$work/package" "$work/tiny.deb" >/dev/null || return 1
+  stub apt-get <<<"[[ \$* != *download* ]] || cp $work/tiny.deb ."
+  run 0 env PATH="$work/bin:$PATH" "$setup/sysroot.sh" && cmp "$work/package/usr/lib/tiny" "$KVASIR_CACHE_DIR/aarch64/current/usr/lib/tiny" || return 1
+  stub apt-get <<<'echo "apt-get was called" >&2; exit 1'
+  run 0 env PATH="$work/bin:$PATH" "$setup/sysroot.sh" && quiet
+}
+
+an_aarch64_library_without_the_network_ends_with_one_line() {
+  stub apt-get <<<'echo "E: Failed to fetch libhwy1: could not resolve the mirror"; exit 100'
+  run 1 env PATH="$work/bin:$PATH" "$setup/sysroot.sh" &&
+    said 'cannot fetch libhwy-dev .* for arm64: E: Failed to fetch libhwy1.*check the network' && holds_only ""
+}
+
 for name in $(declare -F | awk '{ print $3 }' | grep -E '^(a|an|two|packages|without)_' | grep -E "$only"); do
   fresh
   "$name"

@@ -32,11 +32,17 @@ case ${1:-all} in
     stage "fast tests" "${fast[@]}"
     stage "build with address and undefined-behaviour sanitizers" tools/build.sh asan-ubsan
     stage "fast tests with sanitizers" run_ctest build-asan fast "$(nproc)"
+    if [[ $(uname -m) != aarch64 ]]; then
+      stage "kernels and formats on AArch64" tools/arm.sh kernels format
+    fi
     stage "slow tests" run_ctest build slow 1
     if [[ ${1:-all} == long ]]; then
       stage "build with the thread sanitizer" tools/build.sh tsan
       stage "fast tests with the thread sanitizer" run_ctest build-tsan fast "$(nproc)"
       stage "long tests" run_ctest build long 1
+      if [[ $(uname -m) != aarch64 ]]; then
+        stage "libraries on AArch64, without the cache" tools/arm.sh kernels format policy select
+      fi
     fi ;;
   *) refuse "found '$1', expected: fast, all or long" ;;
 esac

@@ -273,6 +273,7 @@ class AttendCoded : public test::TableTest {
 
 // Every packing of K and of V with every head_dim it is read for; the rest turns over.
 TEST_P(AttendCoded, AgreesWithTheReference) {
+  if (GetParam() == &reference::table()) GTEST_SKIP() << "the reference, against itself";
   std::mt19937 rng(5);
   int32_t turn = 0;
   const auto keys = packings(true), values = packings(false);

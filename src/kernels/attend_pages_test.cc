@@ -183,21 +183,30 @@ TEST_P(AttendPages, MinusInfinityFromKHidesTheSlot) {
   }
 }
 
-// A NaN that a row does see must surface, whatever the other slots hold; also when nothing else is
-// there to be seen.
+// A NaN that a row does see must surface, whatever the other slots hold, also when nothing else is
+// there to be seen; only the maximum passes it over.
 TEST_P(AttendPages, VisibleNanSurfaces) {
   std::mt19937 rng(9);
+  int32_t turn = 0;
   for (const int32_t n_rows : {1, 12}) {
-    for (const auto& [slot, n_slots] : {std::pair{0, 64}, {5, 64}, {63, 64}, {0, 1}}) {
+    for (const auto& [slot, n_slots] : {std::pair{0, 64}, {5, 64}, {63, 64}, {0, 1}, {0, 1}}) {
       Page page = test::random_page(8, 8, n_slots, rng);
       page.k_at(slot, 3) = kHalfNan;
       const Rows q = random_rows(n_rows, 8, rng);
       State state(n_rows, 8);
-      GetParam()->attend_page(args_of(page, q, n_rows), state.view());
+      Rows scores(n_rows, n_slots, 0.0f);
+      PageArgs args = args_of(page, q, n_rows);
+      args.scores = scores.pointers();
+      args.soft_cap = turn++ % 2 == 0 ? 5.0f : 0.0f;
+      GetParam()->attend_page(args, state.view());
       for (int32_t r = 0; r < n_rows; ++r) {
-        EXPECT_TRUE(std::isnan(state.row(r)[0])) << "row " << r << ", slot " << slot;
-        EXPECT_TRUE(std::isnan(state.s[static_cast<size_t>(r)]))
-            << "row " << r << ", slot " << slot;
+        SCOPED_TRACE(testing::Message() << "row " << r << ", slot " << slot << " of " << n_slots
+                                        << ", soft cap " << args.soft_cap);
+        const auto larger = [](float a, float b) { return std::fmax(a, b); };  // passes NaN over
+        EXPECT_EQ(state.m[static_cast<size_t>(r)],
+                  std::accumulate(scores[r], scores[r] + n_slots, -kInfinity, larger));
+        EXPECT_TRUE(std::isnan(state.row(r)[0]));
+        EXPECT_TRUE(std::isnan(state.s[static_cast<size_t>(r)]));
       }
     }
   }

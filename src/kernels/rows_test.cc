@@ -167,7 +167,7 @@ TEST_P(AddMass, AddsTheSoftmaxWeights) {
 
 TEST_P(AddMass, ExponentialIsAccurateOverItsRange) {
   std::vector<float> scores;
-  for (float x = -87.0f; x <= 3.0f; x += 0.0371f) scores.push_back(x);
+  for (int32_t i = 0; i < 2426; ++i) scores.push_back(-87.0f + 0.0371f * static_cast<float>(i));
   std::vector<float> mass(scores.size(), 0.0f);
   GetParam()->add_mass(scores.data(), static_cast<int32_t>(scores.size()), 0.0f, 1.0f, 1.0f,
                        mass.data());
@@ -184,6 +184,16 @@ TEST_P(AddMass, ExponentialIsAccurateOverItsRange) {
     GetParam()->add_mass(&score, 1, 0.0f, 1.0f, 1.0f, &got);
     EXPECT_LT(got, 0x1p-125f) << score;
     EXPECT_GE(got, 0.0f) << score;
+  }
+}
+
+TEST_P(AddMass, NanScoreGivesNanToItsOwnMass) {
+  for (const int32_t n : {1, 5, 64}) {
+    std::vector<float> scores(static_cast<size_t>(n), 1.0f), mass(static_cast<size_t>(n), 0.5f);
+    scores.back() = kNan;
+    GetParam()->add_mass(scores.data(), n, 1.0f, 2.0f, 1.0f, mass.data());
+    EXPECT_TRUE(std::isnan(mass.back()));
+    for (int32_t i = 0; i + 1 < n; ++i) EXPECT_EQ(mass[static_cast<size_t>(i)], 1.0f);
   }
 }
 

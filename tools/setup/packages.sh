@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs those of Debian's packages that the build, the tests and the tools need and that are not
 # there. With all of them there, it neither needs the network nor root.
-#   packages.sh [test]   test: what only `make test` needs, too
+#   packages.sh [test|arm]   test: what only `make test` needs, too; arm: what only tools/arm.sh does
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(
@@ -16,7 +16,8 @@ packages=(
 case ${1:-} in
   '') ;;
   test) packages+=(chromium) ;;  # looks at the pages of `kvasir eval`
-  *) refuse "packages.sh: found '$1', expected nothing or: test" ;;
+  arm) packages+=(g++-aarch64-linux-gnu qemu-user-static) ;;
+  *) refuse "packages.sh: found '$1', expected nothing, test or arm" ;;
 esac
 
 command -v dpkg-query >/dev/null ||

@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "kernels/highway/read_loop.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/highway/supported.h"
 
 #if KVASIR_IS_VECTOR_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -46,7 +47,7 @@ float plain_sum(const float* data, size_t n) {
 
 std::vector<ReadLoop> find_loops() {
   std::vector<ReadLoop> loops = {{"reference", plain_sum}};
-  [[maybe_unused]] const int64_t targets = hwy::SupportedTargets();
+  [[maybe_unused]] const int64_t targets = highway::supported_targets();
 #if HWY_TARGETS & HWY_NEON
   if ((targets & HWY_NEON) != 0) loops.push_back({"neon", highway::N_NEON::read_sum});
 #endif

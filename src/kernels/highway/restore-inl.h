@@ -119,10 +119,10 @@ void rotate_row(const RotateArgs& args, float* row) {
     float pairs[2 * kLanes] = {};
     float* const at = first + 2 * static_cast<ptrdiff_t>(i);
     std::copy_n(at, 2 * n, pairs);
-    Pairs p;
-    hn::LoadInterleaved2(F32(), pairs, p.x, p.y);
-    p = rotate_pairs(args, i, n, p);
-    hn::StoreInterleaved2(p.x, p.y, F32(), pairs);
+    Vec x, y;
+    hn::LoadInterleaved2(F32(), pairs, x, y);
+    const Pairs turned = rotate_pairs(args, i, n, {x, y});
+    hn::StoreInterleaved2(turned.x, turned.y, F32(), pairs);
     std::copy_n(pairs, 2 * n, at);
   }
 }

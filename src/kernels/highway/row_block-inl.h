@@ -123,7 +123,8 @@ HWY_INLINE void finish_scores(const PageArgs& args, int32_t row, uint64_t visibl
   }
 }
 
-/// Largest score; NaN is passed over (x86 returns Max's second operand for it).
+/// Largest score; NaN is passed over (Max gives its second operand for it on x86, the number on
+/// NEON).
 HWY_INLINE float max_of(const Vec* score) {
   Vec max = hn::Set(F32(), kMinusInfinity);
   for (int32_t v = 0; v < kPageVectors; ++v) max = hn::Max(score[v], max);

@@ -70,7 +70,7 @@ void add_mass(const float* scores, int32_t n, float m, float s, float weight, fl
   const Vec highest = hn::Set(d, 88.3f);  // a score may exceed m by rounding, not by this much
   for (int32_t i = 0; i < n; i += kLanes) {
     const int32_t width = std::min(kLanes, n - i);
-    const Vec x = hn::Min(highest, hn::Sub(load_first(scores + i, width), max));
+    const Vec x = at_most(hn::Sub(load_first(scores + i, width), max), highest);
     store_first(hn::MulAdd(exp(x), unit, load_first(mass + i, width)), mass + i, width);
   }
 }

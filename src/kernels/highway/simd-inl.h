@@ -62,6 +62,16 @@ HWY_INLINE void store_first(Vec v, T* to, int32_t n) {
   std::memcpy(to, padded, static_cast<size_t>(n) * sizeof(T));
 }
 
+/// The smaller of v and `limit`; NaN stays NaN. Of a NaN and a number, Min gives the second on x86
+/// but the number on NEON.
+HWY_INLINE Vec at_most(Vec v, Vec limit) {
+#if HWY_ARCH_X86
+  return hn::Min(limit, v);
+#else
+  return hn::IfThenElse(hn::Gt(v, limit), limit, v);
+#endif
+}
+
 /// Fetches the cache lines of [at, end) step by step, two per step.
 struct Prefetcher {
   const uint16_t* at = nullptr;
@@ -114,8 +124,7 @@ HWY_INLINE Vec tanh(Vec x) {
   r = hn::MulAdd(r, z, hn::Set(d, 0.133259878f));
   r = hn::MulAdd(r, z, hn::Set(d, -0.333331496f));
   const Vec small = hn::MulAdd(hn::Mul(x, z), r, x);
-  // 1 to the last bit from 10 on. Min's second operand is what x86 returns for NaN.
-  const Vec clamped = hn::Min(hn::Set(d, 10.0f), magnitude);
+  const Vec clamped = at_most(magnitude, hn::Set(d, 10.0f));  // 1 to the last bit from 10 on
   const Vec e = exp(hn::Add(clamped, clamped));
   const Vec one = hn::Set(d, 1.0f);
   const Vec large = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));

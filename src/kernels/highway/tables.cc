@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "kernels/highway/tables.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/highway/supported.h"
 
 #if KVASIR_IS_VECTOR_TARGET
 
@@ -65,7 +66,7 @@ namespace {
 
 struct Supported {
   Supported() {
-    const int64_t targets = hwy::SupportedTargets();
+    const int64_t targets = supported_targets();
 #if HWY_TARGETS & HWY_NEON
     if ((targets & HWY_NEON) != 0) tables[count++] = &N_NEON::kTable;
 #endif
