@@ -89,6 +89,7 @@ Result<void> Cache::set_geometry(int32_t layer, const LayerGeometry& geometry) {
         l.geometry.width_v() != geometry.width_v()) {
       return Error{"layer " + std::to_string(layer) + " is attended with two shapes of rows"};
     }
+    stream_changed_[z(stream)] = 1;
     if (!rows->reshape(geometry, *kernels_, arena_)) {
       return out_of_memory(layer, stream, bytes().total());
     }

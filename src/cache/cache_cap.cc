@@ -215,6 +215,7 @@ int64_t Cache::workspace_bound(std::span<const int32_t> n_new, int32_t n_workers
 void Cache::cut(int32_t stream, std::span<const int32_t> keep, ParallelFor& parallel) {
   assert(evicts() && keep.size() == layers_.size());
   note_peak();
+  stream_changed_[z(stream)] = 1;
   StepState step;
   step.step = n_steps_[z(stream)];
   step.allowance = allowances_[z(stream)];

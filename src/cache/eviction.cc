@@ -282,6 +282,7 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
     if (!step.decoded || e.seen->prompt) end_chunk(*e.layer, *e.rows, stream, parallel);
     e.seen->chunk = false;
   }
+  stream_changed_[z(stream)] = 1;
   if (may_move) {
     for (EndingLayer& e : ending_) {
       e.observed = may_evict && observes_window(*e.seen);
@@ -298,7 +299,6 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
     };
     SerialFor in_turn;
     run_timed(static_cast<int64_t>(ending_.size()), in_turn, one_by_one);
-    stream_changed_[z(stream)] = 1;
     note_peak();  // what observing and demoting took
   }
   if (may_evict) ++n_steps_[z(stream)];
