@@ -72,8 +72,9 @@ struct ReadOrder {
     if (n_cold > 0) {
       std::copy_n(slots.begin(), n_head, places.begin());
       const auto cold = places.subspan(static_cast<size_t>(f16_pages()) * kPageSlots);
+      const auto from = slots.subspan(static_cast<size_t>(n_head));
       for (int32_t i = 0; i < n_cold; ++i) {
-        cold[static_cast<size_t>(cold_row(i))] = slots[static_cast<size_t>(n_head + i)];
+        cold[static_cast<size_t>(cold_row(i))] = from[static_cast<size_t>(i)];
       }
     }
     std::copy(cold_end, slots.end(), places.begin() + (n_cold == 0 ? 0 : n_head));
@@ -89,8 +90,9 @@ struct ReadOrder {
     const auto f16 = places.begin();
     std::copy_n(f16, n_head, slots.begin());
     const auto cold = places.subspan(static_cast<size_t>(f16_pages()) * kPageSlots);
+    const auto to = slots.subspan(static_cast<size_t>(n_head));
     for (int32_t i = 0; i < n_cold; ++i) {
-      slots[static_cast<size_t>(n_head + i)] = cold[static_cast<size_t>(cold_row(i))];
+      to[static_cast<size_t>(i)] = cold[static_cast<size_t>(cold_row(i))];
     }
     std::copy_n(f16 + n_head, n_f16() - n_head, slots.begin() + n_head + n_cold);
   }

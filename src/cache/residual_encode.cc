@@ -229,9 +229,10 @@ void ResidualTier::mean_of(const int32_t* chosen, int32_t set, std::span<float> 
   const auto add = [&](std::span<float> to, const float* row) {
     for (size_t d = 0; d < to.size(); ++d) to[d] = (n == 0 ? 0.0F : to[d]) + row[d];
   };
-  const auto k = whole ? mean : mean.subspan(z(set * g.head_dim_k), z(g.head_dim_k));
-  const auto v =
-      whole ? mean.first(0) : mean.subspan(z(g.width_k() + set * g.head_dim_v), z(g.head_dim_v));
+  const auto k = whole ? mean : mean.subspan(z(int64_t{set} * g.head_dim_k), z(g.head_dim_k));
+  const auto v = whole
+                     ? mean.first(0)
+                     : mean.subspan(z(g.width_k() + int64_t{set} * g.head_dim_v), z(g.head_dim_v));
   for (int32_t i = 0; i < codec_.params().neighbours; ++i) {
     if (chosen[i] < 0) continue;
     const std::byte* from = refs_.at(chosen[i]);
