@@ -8,11 +8,6 @@ namespace {
 
 constexpr int32_t kMassPages = 32;  // pages whose mass is one item of work
 
-// Where the sums of a stream are made: in read order.
-float* mass_sums(StepMass& mass, const ReadOrder& order) {
-  return order.is_identity() ? mass.mass.data() : mass.places.data();
-}
-
 void add_mass_of_pages(const Call& call, int32_t stream_index, int32_t first_page,
                        int32_t n_pages) {
   const StreamRows& stream = call.streams[z(stream_index)];
@@ -23,7 +18,7 @@ void add_mass_of_pages(const Call& call, int32_t stream_index, int32_t first_pag
   const int32_t first = first_page * kPageSlots;
   const int32_t n_places = order.is_identity() ? order.n_slots : order.n_places();
   const int32_t n = std::min(n_pages * kPageSlots, n_places - first);
-  float* sum = mass_sums(*stream.mass, order) + first;
+  float* sum = (order.is_identity() ? stream.mass->mass : stream.mass->places).data() + first;
   for (int32_t h = 0; h < n_heads; ++h) {
     const auto row = z(stream_index * n_heads + h);
     if (!(call.workspace.final_s[row] > 0)) continue;

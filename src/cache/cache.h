@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -214,7 +215,7 @@ class Cache {
   void list_layers(int32_t stream);
   void record_step(bool may_evict, StepRecord& record) const;
   void reserve_scratch(int32_t n_workers);
-  void run_timed(int64_t n_items, ParallelFor& parallel, ItemFunction f);
+  void take_times(std::optional<int64_t> passed = std::nullopt);
   void note_peak();
   bool keeps_mass() const { return needs_.step_mass || needs_.observed_queries > 0; }
   RowCodecs codecs_of(int32_t layer) const;

@@ -244,6 +244,7 @@ void Cache::cut(int32_t stream, std::span<const int32_t> keep, ParallelFor& para
     mass.mass.reserve(z(rows->slot_capacity()));
     if (rows->cold() != nullptr) mass.places.reserve(z(rows->slot_capacity() + kPlacesPadding));
   }
+  take_times();
 }
 
 void Cache::drop_from(int32_t stream, int32_t position) {

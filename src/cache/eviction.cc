@@ -211,17 +211,13 @@ void Cache::demote(LayerCache& rows, ParallelFor& parallel, StepScratch& scratch
   scratch.times.compaction += taken;
 }
 
-// Runs items, which may be taken by several workers, and counts what they spent as time that
-// passed.
-void Cache::run_timed(int64_t n_items, ParallelFor& parallel, ItemFunction f) {
-  int64_t passed = 0;
-  {
-    const Stopwatch watch(passed);
-    parallel.run(n_items, f);
-  }
+// Adds what workers spent since it was last added. Several at once spend more than the time that
+// passed, which is then shared out; of one worker it is the same.
+void Cache::take_times(std::optional<int64_t> passed) {
   int64_t spent = 0;
   for (const StepScratch& s : scratch_) spent += s.times.metadata + s.times.compaction;
-  const double share = spent > 0 ? static_cast<double>(passed) / static_cast<double>(spent) : 0.0;
+  const double share =
+      passed && spent > 0 ? static_cast<double>(*passed) / static_cast<double>(spent) : 1.0;
   const auto add = [share](int64_t& sum, int64_t part) {
     sum += static_cast<int64_t>(share * static_cast<double>(part));
   };
@@ -288,17 +284,18 @@ void Cache::end_step(int32_t stream, const StepState& step, ParallelFor& paralle
       e.observed = may_evict && observes_window(*e.seen);
       if (e.observed) observe(e, known.step, parallel, times_);
     }
-    run_timed(static_cast<int64_t>(ending_.size()), parallel, [&](int64_t item, int32_t worker) {
-      look_after(ending_[z(item)], known, scratch_[z(worker)]);
-    });
-    const auto one_by_one = [&](int64_t item, int32_t /*worker*/) {
-      LayerCache& rows = *ending_[z(item)].rows;
-      if (rows.cold() != nullptr && rows.cold()->encodes_together()) {
-        demote(rows, parallel, scratch_[0]);
+    int64_t passed = 0;
+    {
+      const Stopwatch watch(passed);
+      parallel.run(static_cast<int64_t>(ending_.size()), [&](int64_t item, int32_t worker) {
+        look_after(ending_[z(item)], known, scratch_[z(worker)]);
+      });
+      for (const EndingLayer& e : ending_) {
+        const ColdTier* cold = e.rows->cold();
+        if (cold != nullptr && cold->encodes_together()) demote(*e.rows, parallel, scratch_[0]);
       }
-    };
-    SerialFor in_turn;
-    run_timed(static_cast<int64_t>(ending_.size()), in_turn, one_by_one);
+    }
+    take_times(passed);
     note_peak();  // what observing and demoting took
   }
   if (may_evict) ++n_steps_[z(stream)];

@@ -141,6 +141,17 @@ int32_t ResidualTier::n_visible(const Chunk& chunk, int32_t row) const {
   return chunk.n_old + (chunk.first + row) / codec_.params().stride + 1;
 }
 
+// [K | V] of what a set is compared by, of one reference.
+void ResidualTier::decode_set(int32_t reference, int32_t set, float* x) const {
+  const std::byte* from = refs_.at(reference);
+  if (!codec_.params().per_head) {
+    codec_.decode_reference(from, x);
+    return;
+  }
+  codec_.decode_reference(from, set, true, x);
+  codec_.decode_reference(from, set, false, x + codec_.geometry().head_dim_k);
+}
+
 void ResidualTier::find_nearest(const Chunk& chunk, int32_t set, ParallelFor& parallel,
                                 EncodeScratch& scratch) {
   const ResidualParams& params = codec_.params();
@@ -171,13 +182,7 @@ void ResidualTier::find_nearest(const Chunk& chunk, int32_t set, ParallelFor& pa
       const int32_t end = std::min(begin + kItemRows, n);
       for (int32_t i = begin; i < end; ++i) {
         float* x = scratch.tile.data() + ptrdiff_t{i} * of.width();
-        const std::byte* reference = refs_.at(scratch.candidates[z(first + i)]);
-        if (params.per_head) {
-          codec_.decode_reference(reference, set, true, x);
-          codec_.decode_reference(reference, set, false, x + of.width_k);
-        } else {
-          codec_.decode_reference(reference, x);
-        }
+        decode_set(scratch.candidates[z(first + i)], set, x);
         if (halves) scale_rows(x, 1, of.width(), in_tile, scales, x);
         squared_lengths(x, 1, of.width(), scratch.norms.data() + i);
       }
@@ -223,28 +228,17 @@ void ResidualTier::choose(const Chunk& chunk, ParallelFor& parallel, EncodeScrat
 // The mean of a set's references, where the set is read: all of a row, or K and V of its head.
 void ResidualTier::mean_of(const int32_t* chosen, int32_t set, std::span<float> mean,
                            std::span<float> reference) const {
-  const LayerGeometry& g = codec_.geometry();
-  const bool whole = !codec_.params().per_head;
+  const Compared of = compared_by(codec_, set);
+  const auto k = mean.subspan(z(of.k_at), z(of.width_k));
+  const auto v = mean.subspan(z(of.v_at), z(of.width_v));
+  std::fill(k.begin(), k.end(), 0.0F);
+  std::fill(v.begin(), v.end(), 0.0F);
   int32_t n = 0;
-  const auto add = [&](std::span<float> to, const float* row) {
-    for (size_t d = 0; d < to.size(); ++d) to[d] = (n == 0 ? 0.0F : to[d]) + row[d];
-  };
-  const auto k = whole ? mean : mean.subspan(z(int64_t{set} * g.head_dim_k), z(g.head_dim_k));
-  const auto v = whole
-                     ? mean.first(0)
-                     : mean.subspan(z(g.width_k() + int64_t{set} * g.head_dim_v), z(g.head_dim_v));
   for (int32_t i = 0; i < codec_.params().neighbours; ++i) {
     if (chosen[i] < 0) continue;
-    const std::byte* from = refs_.at(chosen[i]);
-    if (whole) {
-      codec_.decode_reference(from, reference.data());
-      add(k, reference.data());
-    } else {
-      codec_.decode_reference(from, set, true, reference.data());
-      add(k, reference.data());
-      codec_.decode_reference(from, set, false, reference.data());
-      add(v, reference.data());
-    }
+    decode_set(chosen[i], set, reference.data());
+    std::transform(k.begin(), k.end(), reference.begin(), k.begin(), std::plus<>());
+    std::transform(v.begin(), v.end(), reference.begin() + of.width_k, v.begin(), std::plus<>());
     ++n;
   }
   for (float& m : k) m /= static_cast<float>(n);

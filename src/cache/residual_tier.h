@@ -98,6 +98,7 @@ class ResidualTier final : public ColdTier {
   void add_references(const Chunk& chunk, EncodeScratch& scratch);
   void choose(const Chunk& chunk, ParallelFor& parallel, EncodeScratch& scratch);
   void find_nearest(const Chunk& chunk, int32_t set, ParallelFor& parallel, EncodeScratch& scratch);
+  void decode_set(int32_t reference, int32_t set, float* x) const;
   void mean_of(const int32_t* chosen, int32_t set, std::span<float> mean,
                std::span<float> reference) const;
   void encode_rows(const Chunk& chunk, ParallelFor& parallel, EncodeScratch& scratch);
