@@ -136,8 +136,8 @@ int64_t Cache::encode_bound(int64_t slots, int32_t n_workers) const {
     } else if (codecs.store == ColdStore::kLatent) {
       latent = std::max(latent, LatentTier::scratch_bytes(g, slots, n_workers));
     } else if (codecs.demotes()) {
-      coded = std::max(coded, n_workers * kMaxBlockRows *
-                                  int64_t{std::max(g.width_k(), g.width_v())} * (2 * kFloat));
+      coded = std::max(coded, int64_t{n_workers} * kMaxBlockRows *
+                                  std::max(g.width_k(), g.width_v()) * (2 * kFloat));
     }
   }
   return coded + coded / 8 + residual + latent;
@@ -198,7 +198,7 @@ int64_t Cache::workspace_bound(std::span<const int32_t> n_new, int32_t n_workers
   shared += n_tokens * mask_pages * 9 / 8 + 64 * n_streams;  // classes by cell
   if (moves_rows()) {
     shared += n_tokens * (mask_pages + 2 * places) * 9 / 8 + 64 * n_streams;  // in order of slots
-    shared += n_workers * 3 * int64_t{sizeof(int32_t)} * slots * 9 / 8;       // evict's scratch
+    shared += int64_t{n_workers} * 3 * kFloat * slots * 9 / 8;                // evict's scratch
     shared += n_streams * int64_t{sizeof(int32_t)} * places * 9 / 8;          // of masks in order
   }
   if (positions_in_cache()) {
