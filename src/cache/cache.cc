@@ -173,6 +173,11 @@ std::unique_ptr<ColdTier> Cache::make_cold(int32_t layer, PageArena& arena) cons
   return tier;
 }
 
+std::unique_ptr<KeyIndex> Cache::make_index(int32_t layer) const {
+  if (selection_ == nullptr) return nullptr;
+  return selection_->make_index(index_of(layer), static_cast<int32_t>(n_layers()));
+}
+
 LayerCache& Cache::layer_cache(int32_t layer, int32_t stream) {
   Layer& l = layers_.at(layer);
   std::unique_ptr<LayerCache>& rows = l.streams[z(stream)];
@@ -187,6 +192,7 @@ LayerCache& Cache::layer_cache(int32_t layer, int32_t stream) {
         codecs_of(layer).store != ColdStore::kCodes) {
       rows->keep_restored(std::make_unique<RestoredRows>(l.geometry, options.restored, arena_));
     }
+    rows->keep_index(make_index(layer));
   }
   return *rows;
 }

@@ -220,6 +220,7 @@ class Cache {
   bool keeps_mass() const { return needs_.step_mass || needs_.observed_queries > 0; }
   RowCodecs codecs_of(int32_t layer) const;
   bool needs_order() const;
+  std::unique_ptr<KeyIndex> make_index(int32_t layer) const;
   std::unique_ptr<ColdTier> make_cold(int32_t layer, PageArena& arena) const;
   int32_t index_of(int32_t layer) const;
   int32_t n_kept_queries() const;

@@ -45,10 +45,11 @@ LayerShape Cache::shape_of(int32_t layer, const Layer& of) const {
     shape.n_cells = config_.n_cells;
     return shape;
   }
-  if (selection_ != nullptr &&
-      selection_->bounds_keys(index_of(layer), static_cast<int32_t>(n_layers()))) {
-    shape.chunk_bytes = PageBounds::chunk_bytes(of.geometry.n_kv_heads, of.geometry.head_dim_k);
-    shape.chunk_slots = PageBounds::kChunkTokens;
+  if (const auto index = make_index(layer); index != nullptr) {
+    const LayerGeometry& g = of.geometry;
+    shape.object_bytes += index->fixed_bytes(g.n_kv_heads, g.head_dim_k);
+    shape.chunk_bytes = index->chunk_bytes(g.n_kv_heads, g.head_dim_k);
+    shape.chunk_slots = index->chunk_tokens();
   }
   const int32_t n_state = evicts() ? policy_.ranker->n_state() : 0;
   shape.sinks = policy_.sinks;

@@ -142,22 +142,24 @@ constexpr auto kFlags = std::to_array<Flag>({
      get_recent},
     {{"--kv-select", "NAME",
       "which stored tokens a decode step reads. dense: all; omnikv: those that a few full layers "
-      "look at; quest: pages of 16 whose keys could match; nothing leaves the cache, prompts read "
-      "all",
+      "look at; quest: pages of 16 whose keys could match; sketch: tokens whose keys, at 2 bits a "
+      "channel, match best; sketch16: pages of 16 with such tokens; nothing leaves the cache, "
+      "prompts read all",
       "dense",
-      "dense, omnikv, quest; policies that do not look at attention, --kv-positions "
+      "dense, omnikv, quest, sketch, sketch16; policies that do not look at attention, "
+      "--kv-positions "
       "original"},
      set_select,
      get_select},
     {{"--kv-keep", "N",
       "tokens that a step reads beside the sinks and the recent window (--kv-recent), or P%, a "
       "share of them",
-      "30%", "1 or more, or a share above 0% up to 100%; omnikv, quest"},
+      "30%", "1 or more, or a share above 0% up to 100%; not with dense"},
      set_keep,
      get_keep},
     {{"--kv-full-layers", "LIST", "layers that read every token: 0,1,2,8,18",
       "omnikv: those in MODEL.kvasir.json (kvasir calibrate), or 0, 1, 2, a quarter and nine "
-      "sixteenths of the layers; quest: 0, 1",
+      "sixteenths of the layers; the others: 0, 1",
       "ascending numbers below the number of layers; with omnikv 0 is among them"},
      set_full_layers,
      get_full_layers},

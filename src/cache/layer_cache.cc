@@ -62,7 +62,7 @@ void LayerCache::trim() {
   if (cold_ != nullptr) cold_->trim();
   if (restored_rows_ != nullptr) restored_rows_->clear();
   if (placement_ == Placement::kByCell) return;
-  bounds_.trim();
+  if (index_ != nullptr) index_->trim();
   slot_capacity_ = n_slots_;
   cells_.shrink_to_fit();
   positions_.shrink_to_fit();
@@ -80,8 +80,10 @@ LayerLoad LayerCache::load() const {
   load.f16_table = rows_.table_capacity();
   load.slot_capacity = slot_capacity_;
   load.n_queries = ring_.n_allocated();
-  load.chunks = bounds_.n_chunks();
-  load.chunk_table = bounds_.table_capacity();
+  if (index_ != nullptr) {
+    load.chunks = index_->n_chunks();
+    load.chunk_table = index_->table_capacity();
+  }
   if (cold_ != nullptr) cold_->describe(load);
   load.n_f16 = n_slots_ - load.n_cold;
   return load;
@@ -290,7 +292,7 @@ void LayerCache::place_restored(const TokenSpan& tokens) {
 void LayerCache::keep(int32_t first, std::span<const int32_t> survivors) {
   assert(placement_ == Placement::kByArrival && first <= n_slots_);
   keep_rows(first, survivors);
-  bounds_.forget_from(first);
+  if (index_ != nullptr) index_->forget_from(first);
   auto to = static_cast<size_t>(first);
   const auto n_state = static_cast<size_t>(n_state_);
   for (const int32_t from_slot : survivors) {
@@ -345,14 +347,15 @@ bool LayerCache::copy_from(const LayerCache& other) {
   slot_capacity_ = 0;
   reserve_slots(placement_ == Placement::kByArrival ? n_slots_ : 0);
   ring_.clear();
-  bounds_.clear();
+  if (index_ != nullptr) index_->clear();
   return true;
 }
 
 size_t LayerCache::metadata_bytes() const {
   return sizeof(*this) +
          (cells_.capacity() + positions_.capacity() + survivors_.capacity()) * sizeof(int32_t) +
-         state_.capacity() * sizeof(float) + ring_.bytes() + bounds_.bytes() +
+         state_.capacity() * sizeof(float) + ring_.bytes() +
+         (index_ == nullptr ? 0 : index_->bytes()) +
          (restored_rows_ == nullptr ? 0 : restored_rows_->bytes());
 }
 

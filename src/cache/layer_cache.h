@@ -18,7 +18,7 @@
 #include "cache/query_ring.h"
 #include "cache/read_order.h"
 #include "cache/restored_rows.h"
-#include "select/page_bounds.h"
+#include "select/key_index.h"
 
 namespace kvasir {
 
@@ -125,8 +125,9 @@ class LayerCache {
   RestoredRows* restored() const { return restored_rows_.get(); }
 
   QueryRing& ring() { return ring_; }
-  /// Bounds of keys that a selection made; rows that move are forgotten.
-  PageBounds& bounds() { return bounds_; }
+  /// Keeps an index of the keys, which a selection makes; rows that move are forgotten there.
+  void keep_index(std::unique_ptr<KeyIndex> index) { index_ = std::move(index); }
+  KeyIndex* index() const { return index_.get(); }  ///< null where none is kept
 
   /// Gives back what is allocated for nothing: spare pages, room in vectors. Observed queries stay.
   void trim();
@@ -172,7 +173,7 @@ class LayerCache {
   std::vector<float> state_;        // [n_slots, n_state]
   std::vector<int32_t> survivors_;  // scratch of drops
   QueryRing ring_;
-  PageBounds bounds_;
+  std::unique_ptr<KeyIndex> index_;
 };
 
 }  // namespace kvasir

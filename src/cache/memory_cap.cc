@@ -9,7 +9,7 @@ namespace kvasir {
 namespace {
 
 constexpr int64_t kTableEntry = sizeof(void*);
-constexpr int64_t kChunkEntry = sizeof(std::vector<uint16_t>);
+constexpr int64_t kChunkEntry = sizeof(std::vector<std::byte>);
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
 
 int64_t pages_of(int64_t rows, int64_t page_slots) { return (rows + page_slots - 1) / page_slots; }
@@ -43,8 +43,8 @@ int64_t chunks_of(const LayerShape& shape, int64_t n_slots) {
   return shape.chunk_bytes == 0 ? 0 : pages_of(n_slots, shape.chunk_slots);
 }
 
-// Bounds of keys, which cover no more than all tokens. Those of moved rows are forgotten, table and
-// all, which then grows anew: to twice what it must hold, whatever it holds now.
+// An index of keys, which covers no more than all tokens. Items of moved rows are forgotten, table
+// and all, which then grows anew: to twice what it must hold, whatever it holds now.
 int64_t chunk_bound(const LayerShape& shape, const LayerLoad& load, int64_t n_slots) {
   const int64_t n = std::max<int64_t>(load.chunks, chunks_of(shape, n_slots));
   return n * shape.chunk_bytes + std::max<int64_t>(load.chunk_table, 2 * n) * kChunkEntry;

@@ -48,8 +48,8 @@ struct LayerShape {
   BlockShape k_blocks, v_blocks;
   ReferenceShape references;
   int64_t cold_fixed = 0;   ///< bytes of the demoted rows together, once there are any
-  int64_t chunk_bytes = 0;  ///< of bounds of keys; 0: no selection makes any
-  int32_t chunk_slots = 1;  ///< tokens that they bound
+  int64_t chunk_bytes = 0;  ///< of an index of keys; 0: no selection makes any
+  int32_t chunk_slots = 1;  ///< tokens that it holds
   int64_t slot_bytes = 0;   ///< metadata of a token
   int64_t query_bytes = 0;  ///< of an observed query
   int32_t n_queries = 0;    ///< observed queries
@@ -73,7 +73,7 @@ struct LayerLoad {
   int32_t slot_capacity = 0;              ///< tokens that metadata is allocated for
   BlockLoad k_blocks, v_blocks;
   ReferenceLoad references;
-  int32_t chunks = 0, chunk_table = 0;  ///< of bounds of keys
+  int32_t chunks = 0, chunk_table = 0;  ///< of an index of keys
   int32_t n_queries = 0;                ///< observed queries that are allocated
   int64_t other_bytes = 0;              ///< allocated beside all this
 };

@@ -25,7 +25,7 @@ std::string invalid(const Words& words) {
 }
 
 TEST(Validate, SelectionsAndWhatTheyCannotBeJoinedWith) {
-  for (const char* method : {"omnikv", "quest"}) {
+  for (const char* method : {"omnikv", "quest", "sketch", "sketch16"}) {
     EXPECT_EQ(invalid({"--kv-select", method}), "");
     EXPECT_EQ(invalid({"--kv-select", method, "--kv-keep", "5%", "--kv-recent", "64"}), "");
     EXPECT_EQ(invalid({"--kv-select", method, "--kv-format", "k5v4"}), "");
@@ -51,11 +51,12 @@ TEST(Validate, SelectionsAndWhatTheyCannotBeJoinedWith) {
     EXPECT_EQ(invalid({"--kv-select", method, "--kv-policy", "window", "--kv-budget-mb", "64"}),
               "");
   }
-  EXPECT_EQ(invalid({"--kv-select", "top"}),
-            "--kv-select top: no such selection; allowed are dense, omnikv, quest");
   EXPECT_EQ(
-      invalid({"--kv-keep", "5"}),
-      "--kv-keep: a step reads every stored token (--kv-select dense); choose omnikv or quest");
+      invalid({"--kv-select", "top"}),
+      "--kv-select top: no such selection; allowed are dense, omnikv, quest, sketch, sketch16");
+  EXPECT_EQ(invalid({"--kv-keep", "5"}),
+            "--kv-keep: a step reads every stored token (--kv-select dense); choose omnikv, quest "
+            "or sketch");
   EXPECT_EQ(invalid({"--kv-select", "omnikv", "--kv-full-layers", "1"}),
             "--kv-full-layers 1: layer 0 must be among them with --kv-select omnikv");
   EXPECT_EQ(parsed({"--kv-select", "quest"}).mover(), "--kv-select quest");

@@ -347,6 +347,7 @@ std::vector<Shared> shared_settings() {
     const std::string flags = std::string("--kv-format ") + format + " --kv-recent 32 --kv-select ";
     all.push_back({"random", flags + "omnikv"});
     all.push_back({"window", flags + "quest"});
+    all.push_back({"random", flags + "sketch"});
   }
   return all;
 }
@@ -371,7 +372,8 @@ TEST(Room, MostOfTheCapIsUsed) {
   for (const auto* flags :
        {"--kv-format residual", "--kv-format residual,first=1:int8 --kv-select omnikv",
         "--kv-format residual --kv-select quest", "--kv-format latent", "--kv-select omnikv",
-        "--kv-select quest --kv-format k5v4"}) {
+        "--kv-select quest --kv-format k5v4", "--kv-select sketch",
+        "--kv-select sketch16 --kv-format int8"}) {
     Context context(shared_options({"window", flags}, kCap), 4, parallel);
     context.set_attends(false);
     int32_t n = 0;

@@ -13,51 +13,21 @@ namespace {
 
 size_t z(int64_t n) { return static_cast<size_t>(n); }
 
-// Orders as the binary16 does, -NaN and NaN at the ends; the same function turns it back.
-int16_t ordered(uint16_t half) {
-  const auto bits = static_cast<int16_t>(half);
-  return static_cast<int16_t>(bits ^ (static_cast<int16_t>(bits >> 15) & 0x7FFF));
-}
-
-void bound_f16(const F16Tier& rows, int32_t first, int32_t head, float* largest, float* smallest) {
-  static_assert(PageBounds::kTokens == kLaneSlots);
-  const int32_t head_dim = rows.geometry().head_dim_k;
-  const uint16_t* k =
-      rows.k(first / kPageSlots, head) + F16Page::k_index(head_dim, first % kPageSlots, 0);
-  for (int32_t d = 0; d < head_dim; ++d, k += kLaneSlots) {
-    int16_t most = ordered(k[0]), least = most;
-    for (int32_t i = 1; i < kLaneSlots; ++i) {
-      most = std::max(most, ordered(k[i]));
-      least = std::min(least, ordered(k[i]));
-    }
-    largest[d] = half_to_float(static_cast<uint16_t>(ordered(static_cast<uint16_t>(most))));
-    smallest[d] = half_to_float(static_cast<uint16_t>(ordered(static_cast<uint16_t>(least))));
-  }
-}
-
-void bound_cold(const LayerCache& rows, int32_t first, int32_t head, float* largest,
-                float* smallest) {
-  const int32_t head_dim = rows.rows().geometry().head_dim_k;
-  std::array<float, size_t{PageBounds::kTokens} * PageBounds::kMostDim> keys;
-  rows.read_cold_k(head, first, PageBounds::kTokens, keys.data());
-  for (int32_t i = 0; i < PageBounds::kTokens; ++i) {
-    float* key = keys.data() + ptrdiff_t{i} * head_dim;
-    if (attention::turns(rows)) turn_row(key, head_dim);
-    for (int32_t d = 0; d < head_dim; ++d) {
-      largest[d] = i == 0 ? key[d] : std::max(largest[d], key[d]);
-      smallest[d] = i == 0 ? key[d] : std::min(smallest[d], key[d]);
-    }
-  }
-}
-
 }  // namespace
 
-void bound_keys(const LayerCache& rows, bool cold, int32_t first, int32_t head, float* largest,
-                float* smallest) {
+void read_keys(const LayerCache& rows, bool cold, int32_t first, int32_t n, int32_t head,
+               float* out) {
+  const int32_t head_dim = rows.rows().geometry().head_dim_k;
   if (cold) {
-    bound_cold(rows, first, head, largest, smallest);
-  } else {
-    bound_f16(rows.rows(), first, head, largest, smallest);
+    rows.read_cold_k(head, first, n, out);
+    if (!attention::turns(rows)) return;
+    for (int32_t i = 0; i < n; ++i) turn_row(out + ptrdiff_t{i} * head_dim, head_dim);
+    return;
+  }
+  for (int32_t slot = first; slot < first + n; ++slot, out += head_dim) {
+    const uint16_t* k =
+        rows.rows().k(slot / kPageSlots, head) + F16Page::k_index(head_dim, slot % kPageSlots, 0);
+    for (int32_t d = 0; d < head_dim; ++d) out[d] = half_to_float(k[ptrdiff_t{d} * kLaneSlots]);
   }
 }
 
@@ -77,13 +47,13 @@ Result<void> Selection::begin(const AttendArgs& args, const LayerGeometry& geome
   if (args.n_queries != 1) return {};
   role_ = selector_->role(index, n_layers);
   if (role_ != Role::kChoose) return {};
-  if (args.max_bias > 0) {
-    return Error{"--kv-select quest is not available for a model with ALiBi: use omnikv or dense"};
-  }
-  if (geometry.head_dim_k > PageBounds::kMostDim) {
-    return Error{"--kv-select quest is not available for keys of " +
-                 std::to_string(geometry.head_dim_k) + " channels, allowed are up to " +
-                 std::to_string(PageBounds::kMostDim) + ": use omnikv or dense"};
+  const std::string refused =
+      "--kv-select " + std::string(selector_->name()) + " is not available for ";
+  if (args.max_bias > 0) return Error{refused + "a model with ALiBi: use omnikv or dense"};
+  if (geometry.head_dim_k > KeyIndex::kMostDim) {
+    return Error{refused + "keys of " + std::to_string(geometry.head_dim_k) +
+                 " channels, allowed are up to " + std::to_string(KeyIndex::kMostDim) +
+                 ": use omnikv or dense"};
   }
   return {};
 }
@@ -98,29 +68,47 @@ Selection::Range Selection::candidates(const LayerCache& rows) const {
   return {first, std::max(0, order.n_slots - always_.recent - first) / page * page};
 }
 
-void Selection::update_bounds(LayerCache& rows, const Range& range, ParallelFor& parallel) const {
+void Selection::settle(const LayerCache& rows, const Range& range, KeyIndex& index) {
+  const int32_t n = std::min(index.n_settling(), range.n);
+  if (n == 0) return;
   const LayerGeometry& g = rows.rows().geometry();
-  PageBounds& bounds = rows.bounds();
-  bounds.set_shape(range.first, g.n_kv_heads, g.head_dim_k);
-  bounds.forget_from(range.first + range.n);
-  const int32_t from = bounds.n_pages();
-  const int32_t n_pages = range.n / PageBounds::kTokens;
-  if (from == n_pages) return;
-  bounds.grow(n_pages);
   const bool cold = rows.cold() != nullptr;
-  const int32_t first_chunk = from / PageBounds::kChunkPages;
-  const int32_t end_chunk = (n_pages - 1) / PageBounds::kChunkPages + 1;
-  parallel.run(end_chunk - first_chunk, [&](int64_t item, int32_t /*worker*/) {
-    const int32_t chunk = (first_chunk + static_cast<int32_t>(item)) * PageBounds::kChunkPages;
-    std::array<float, PageBounds::kMostDim> largest, smallest;
-    for (int32_t page = std::max(from, chunk);
-         page < std::min(n_pages, chunk + PageBounds::kChunkPages); ++page) {
-      const int32_t slot = range.first + page * PageBounds::kTokens;
+  make_room(settling_, z(n) * z(g.head_dim_k));
+  for (int32_t head = 0; head < g.n_kv_heads; ++head) {
+    read_keys(rows, cold, cold ? 0 : range.first, n, head, settling_.data());
+    index.settle(head, settling_.data(), n);
+  }
+}
+
+void Selection::update_index(LayerCache& rows, const Range& range, ParallelFor& parallel) {
+  const LayerGeometry& g = rows.rows().geometry();
+  KeyIndex& index = *rows.index();
+  index.set_shape(range.first, g.n_kv_heads, g.head_dim_k);
+  index.forget_from(range.first + range.n);
+  // What items share is of the first tokens that are there, whatever was there before.
+  if (index.n_items() < index.n_settling()) index.forget_from(range.first);
+  const int32_t from = index.n_items();
+  const int32_t n_items = range.n / index.item_tokens();
+  if (from == n_items) return;
+  const bool cold = rows.cold() != nullptr;
+  const int32_t first_row = cold ? 0 : range.first;
+  if (from == 0) settle(rows, range, index);
+  index.grow(n_items);
+  constexpr int32_t kChunk = KeyIndex::kChunkItems;
+  const int32_t per_call = KeyIndex::kMostKeys / index.item_tokens();
+  const int32_t first_chunk = from / kChunk;
+  parallel.run((n_items - 1) / kChunk + 1 - first_chunk, [&](int64_t i, int32_t /*worker*/) {
+    const int32_t chunk = (first_chunk + static_cast<int32_t>(i)) * kChunk;
+    const int32_t end = std::min(n_items, chunk + kChunk);
+    std::array<float, size_t{KeyIndex::kMostKeys} * KeyIndex::kMostDim> keys;
+    for (int32_t item = std::max(from, chunk); item < end;) {
+      const int32_t n = std::min(per_call - item % per_call, end - item);
       for (int32_t head = 0; head < g.n_kv_heads; ++head) {
-        bound_keys(rows, cold, cold ? slot - range.first : slot, head, largest.data(),
-                   smallest.data());
-        bounds.set(page, head, largest.data(), smallest.data(), *kernels_);
+        read_keys(rows, cold, first_row + item * index.item_tokens(), n * index.item_tokens(), head,
+                  keys.data());
+        index.set(item, n, head, keys.data(), *kernels_);
       }
+      item += n;
     }
   });
 }
@@ -169,13 +157,12 @@ bool Selection::narrow(const AttendArgs& args, int32_t i, const CellMask& mask, 
     set.epoch = -1;
     const Range range = candidates(rows);
     if (selector_->n_chosen(range.n) < range.n) {
-      update_bounds(rows, range, parallel);
+      update_index(rows, range, parallel);
       SelectInput input;
       input.n = range.n;
       input.n_heads = args.n_heads;
-      input.bounds = &rows.bounds();
-      input.q = args.q + i * args.q_stream;
-      input.q_head = args.q_head;
+      input.index = rows.index();
+      input.queries = {args.q + i * args.q_stream, args.q_head, args.n_heads, args.scale};
       choose(input, rows, range, args.epoch, set, parallel);
     }
   }
@@ -210,7 +197,8 @@ void Selection::finish(const AttendArgs& args, std::span<const StreamRows> strea
 }
 
 size_t Selection::bytes() const {
-  size_t n = scratch_.bytes() + chosen_.capacity() * sizeof(int32_t);
+  size_t n = scratch_.bytes() + chosen_.capacity() * sizeof(int32_t) +
+             settling_.capacity() * sizeof(float);
   for (const ReadSet& set : sets_) n += set.positions.capacity() * sizeof(int32_t);
   for (const ReadPlan& plan : plans_) n += plan.bytes();
   for (const MaskView& mask : masks_) n += mask.bytes();
@@ -225,9 +213,15 @@ int64_t Selection::most_bytes(int64_t n_streams, int64_t n_slots, int32_t n_head
   const int64_t places = ReadPlan::most_pages(n_slots) * kPageSlots;
   const int64_t mask = places * (kNumber + int64_t{sizeof(uint16_t)}) + places / kPageSlots;
   const int64_t of_stream = n_chosen * kNumber + ReadPlan::most_bytes(n_slots) + mask + mask / 8;
-  const int64_t shared = 2 * n_slots * kNumber + n_chosen * kNumber +          // scores, choice
-                         (2 * n_slots / selector_->page_tokens()) * kNumber +  // or pages
-                         int64_t{4} * n_heads * head_dim * kNumber;
+  const std::unique_ptr<KeyIndex> index = selector_->make_index();
+  const int64_t n_items = index == nullptr ? n_slots : n_slots / index->item_tokens();
+  int64_t scratch = 0;
+  if (index != nullptr) {
+    scratch = index->most_scratch(n_items, n_heads, head_dim) +
+              2 * int64_t{index->n_settling()} * head_dim * kNumber;
+  }
+  const int64_t shared = 2 * n_slots * kNumber + n_chosen * kNumber +  // scores, choice
+                         2 * n_items * kNumber + n_heads * kNumber + scratch;
   return n_streams * of_stream + shared;
 }
 
@@ -237,6 +231,7 @@ void Selection::give_back() {
   for (MaskView& mask : masks_) mask = {};
   scratch_ = {};
   kvasir::give_back(chosen_);
+  kvasir::give_back(settling_);
 }
 
 }  // namespace kvasir

@@ -4,7 +4,7 @@
 // The choice of a step lives here, one ReadSet a stream: layers that observe write it when they
 // have attended, those behind them read it in the same step; layers that choose for themselves
 // write it before they attend. Calls of more than one query, as prompts are, read everything.
-// Bounds of keys lie with the layer they are of. Not thread-safe.
+// An index of keys lies with the layer it is of. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -54,10 +54,11 @@ class Selection {
   /// The most that bytes() may be with n_streams that decode, none of which holds more than n_slots
   /// tokens of a layer, where layers have up to n_heads query heads of head_dim channels.
   int64_t most_bytes(int64_t n_streams, int64_t n_slots, int32_t n_heads, int32_t head_dim) const;
-  /// True if layer `index` of n_layers keeps bounds of its keys; if its scores choose for others.
-  bool bounds_keys(int32_t index, int32_t n_layers) const {
-    return selector_->role(index, n_layers) == Role::kChoose;
+  /// An empty index for layer `index` of n_layers; null where it keeps none.
+  std::unique_ptr<KeyIndex> make_index(int32_t index, int32_t n_layers) const {
+    return selector_->role(index, n_layers) == Role::kChoose ? selector_->make_index() : nullptr;
   }
+  /// True if the scores of layer `index` of n_layers choose for others.
   bool observes(int32_t index, int32_t n_layers) const {
     return selector_->role(index, n_layers) == Role::kObserve;
   }
@@ -71,7 +72,8 @@ class Selection {
   Range candidates(const LayerCache& rows) const;
   void choose(const SelectInput& input, const LayerCache& rows, const Range& range, int64_t epoch,
               ReadSet& set, ParallelFor& parallel);
-  void update_bounds(LayerCache& rows, const Range& range, ParallelFor& parallel) const;
+  void update_index(LayerCache& rows, const Range& range, ParallelFor& parallel);
+  void settle(const LayerCache& rows, const Range& range, KeyIndex& index);
   void plan_restored(LayerCache& rows, const ReadPlan& plan);
   bool attends_coded(const LayerCache& rows) const;
 
@@ -85,14 +87,14 @@ class Selection {
   std::vector<MaskView> masks_;  // [n_streams]
   SelectScratch scratch_;
   std::vector<int32_t> chosen_;
+  std::vector<float> settling_;  // keys
   int64_t rows_read_ = 0, rows_live_ = 0;
   int64_t rows_restored_ = 0, rows_found_ = 0;
 };
 
-/// The largest and the smallest value of each channel of PageBounds::kTokens rows of one KV head,
-/// from row `first` of the f16 tier (a multiple of kLaneSlots) or of the demoted one; the latter
-/// are turned back where their format turns them. largest, smallest: [head_dim_k].
-void bound_keys(const LayerCache& rows, bool cold, int32_t first, int32_t head, float* largest,
-                float* smallest);
+/// K of n consecutive rows of one KV head, from row `first` of the f16 tier or of the demoted one,
+/// to out [n, head_dim_k]; turned back where the format turns them.
+void read_keys(const LayerCache& rows, bool cold, int32_t first, int32_t n, int32_t head,
+               float* out);
 
 }  // namespace kvasir

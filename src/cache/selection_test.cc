@@ -155,7 +155,7 @@ TEST_P(SelectionOf, EverythingKeptIsDense) {
   SerialFor serial;
   for (const char* format : {"f16", "int8", "k5v4", "residual"}) {
     if (GetParam().head_dim % 16 != 0 && std::string(format) == "k5v4") continue;
-    for (const char* select : {"omnikv", "quest"}) {
+    for (const char* select : {"omnikv", "quest", "sketch", "sketch16"}) {
       Streams run(GetParam(), options_of(select, format, {0, 100}), {300, 200, 60}, 3, serial);
       Streams fresh(GetParam(), options_of("dense", format, {}), {300, 200, 60}, 3, serial);
       for (int32_t step = 0; step < 4; ++step) {
@@ -271,7 +271,7 @@ TEST(Selection, SeveralQueriesAreDense) {
   SerialFor serial;
   const Shape shape{"gqa", 6, 2, 64};
   Streams dense(shape, options_of("dense", "f16", {}), {300}, 3, serial);
-  for (const char* select : {"omnikv", "quest"}) {
+  for (const char* select : {"omnikv", "quest", "sketch", "sketch16"}) {
     Streams run(shape, options_of(select, "f16", {8, 0}), {300}, 3, serial);
     EXPECT_EQ(run.prompt_out(), dense.prompt_out());
     run.decode();
@@ -352,12 +352,13 @@ TEST(Selection, BoundsStayRightWhereTokensLeave) {
     LayerCache& rows = *run.cache().find(1, 0);
     const int32_t head_dim = 64;
     std::vector<float> key(z(head_dim)), largest(z(head_dim)), smallest(z(head_dim));
-    PageBounds& bounds = rows.bounds();
-    ASSERT_GT(bounds.n_pages(), 10);
-    std::vector<float> split, scores(z(bounds.n_pages()));
+    KeyIndex& bounds = *rows.index();
+    ASSERT_GT(bounds.n_items(), 10);
+    IndexScratch scratch;
+    std::vector<float> scores(z(bounds.n_items()));
     const float* q = run.query(1, run.n_seen(0) - 1);
-    bounds.score(q, head_dim, 6, best_kernels(), serial, split, scores);
-    for (int32_t page = 0; page < bounds.n_pages(); ++page) {
+    bounds.score({q, head_dim, 6}, best_kernels(), serial, scratch, scores);
+    for (int32_t page = 0; page < bounds.n_items(); ++page) {
       double most = -1e30, bound = -1e30;
       for (int32_t h = 0; h < 6; ++h) {
         std::vector<double> best(z(head_dim), -1e30);
@@ -383,17 +384,17 @@ TEST(Selection, BoundsStayRightWhereTokensLeave) {
 TEST(Selection, CountsItsBytesAndAllocatesNothingInSteadyState) {
   SerialFor serial;
   const Shape shape{"gqa", 6, 2, 64};
-  for (const char* select : {"omnikv", "quest"}) {
+  for (const char* select : {"omnikv", "quest", "sketch", "sketch16"}) {
     CacheOptions options = options_of(select, "f16", {64, 0});
     Streams run(shape, options, {500}, 3, serial);
     const int64_t before = run.cache().bytes().total();
     run.decode();
     EXPECT_GT(run.cache().bytes().total(), before);
     if (std::string(select) == "quest") {
-      const size_t bounds = run.cache().find(1, 0)->bounds().bytes();
+      const size_t bounds = run.cache().find(1, 0)->index()->bytes();
       EXPECT_GT(bounds, 2 * 2 * 128 * 27 * sizeof(uint16_t));
       EXPECT_GE(run.cache().find(1, 0)->metadata_bytes(), bounds);
-      EXPECT_EQ(run.cache().find(0, 0)->bounds().bytes(), 0U);  // a full layer has none
+      EXPECT_EQ(run.cache().find(0, 0)->index(), nullptr);  // a full layer has none
     }
     // What a window holds does not grow; scratch holds the largest choice so far.
     options.policy = "window";

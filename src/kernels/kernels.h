@@ -80,6 +80,32 @@ struct RotateArgs {
   int32_t offset;  ///< first rotated channel
 };
 
+/// One query against sketched keys.
+struct SketchQuery {
+  /// [n_bytes, 2, 16]: what the low (high) half of a code byte adds, 0 .. 127.
+  const uint8_t* tables;
+  float step;    ///< of what tables add
+  float offset;  ///< of the sum, once
+};
+
+/// Keys of one page of one KV head as sketches: 2 bits a channel and a step for each token.
+struct SketchArgs {
+  /// [n_bytes, kPageSlots]: byte b of a token holds channels 4b .. 4b + 3, the lowest bits first.
+  const uint8_t* codes;
+  const uint16_t* steps;       ///< [kPageSlots] f16
+  int32_t n_bytes;             ///< of a token, 1..kMaxHeadDim / 4
+  int32_t n_slots;             ///< 1..kPageSlots valid tokens
+  int32_t n_rows;              ///< query rows, >= 1
+  const SketchQuery* queries;  ///< [n_rows]
+  float* const* scores;        ///< [n_rows] pointers to n_slots f32
+};
+
+/// The largest of some scores, and the sum of exp(score - most) over them.
+struct ScoreSums {
+  float most;
+  float sum;
+};
+
 struct KvKernels {
   const char* name;  ///< "reference", "avx2", "avx512", "neon", ...
 
@@ -147,6 +173,12 @@ struct KvKernels {
   /// Rotates a row in place; channels beside the pairs stay. Error below 2^-22 of the length of
   /// each pair.
   void (*rotate_row)(const RotateArgs& args, float* row);
+
+  /// Scores of sketched keys: (step * sum of what tables add + offset) * step of the token, and
+  /// their sums for each row. Errors: of a score 4 * 2^-24 times step * sum + |offset|, scaled
+  /// alike; of a sum 1e-5 of it, and what the scores' errors make of it.
+  /// Requires: finite queries and steps of valid tokens.
+  void (*score_sketch)(const SketchArgs& args, ScoreSums* sums);
 };
 
 /// Tables this CPU can run, slowest first; [0] is the reference. Tests iterate over this.

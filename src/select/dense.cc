@@ -7,6 +7,7 @@ namespace {
 
 class DenseSelector final : public Selector {
  public:
+  std::string_view name() const override { return "dense"; }
   bool selects() const override { return false; }
   Result<void> check_layers(int32_t /*n_layers*/) const override { return {}; }
   Role role(int32_t /*layer*/, int32_t /*n_layers*/) const override { return Role::kDense; }
@@ -22,8 +23,8 @@ class DenseSelector final : public Selector {
 Result<std::unique_ptr<Selector>> make_selector_dense(const SelectParams& params) {
   const auto refuse = [](const std::string& flag) {
     return Error{flag +
-                 ": a step reads every stored token (--kv-select dense); choose omnikv or "
-                 "quest"};
+                 ": a step reads every stored token (--kv-select dense); choose omnikv, "
+                 "quest, sketch or sketch16"};
   };
   if (params.keep) return refuse("--kv-keep");
   if (params.full_layers) return refuse("--kv-full-layers " + layer_list(*params.full_layers));

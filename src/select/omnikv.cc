@@ -26,6 +26,8 @@ class OmniKvSelector final : public Selector {
   explicit OmniKvSelector(const SelectParams& params)
       : keep_(params.keep.value_or(Keep{})), given_(params.full_layers) {}
 
+  std::string_view name() const override { return "omnikv"; }
+
   Result<void> check_layers(int32_t n_layers) const override {
     return given_ ? check_full_layers(*given_, n_layers) : Result<void>();
   }

@@ -3,66 +3,46 @@
 //
 // For 16 tokens, each KV head and channel: the largest and the smallest value of their keys, as
 // attention reads them. sum_d max(q_d * largest_d, q_d * smallest_d) is then at least q.k for each
-// of the 16. Bounds are f16, rounded outwards: 1/16 of the bytes of f16 rows. Pages are numbered
-// from the slot of the first on; a page is made once, and only those behind a row that moved are
-// made anew. Different pages may be set on different threads where they lie in different chunks.
+// of the 16. Bounds are f16, rounded outwards: 1/16 of the bytes of f16 rows.
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
-#include "base/parallel.h"
-#include "kernels/kernels.h"
+#include "select/key_index.h"
 
 namespace kvasir {
 
-class PageBounds {
+class PageBounds final : public KeyIndex {
  public:
-  static constexpr int32_t kTokens = 16;                ///< of a page
-  static constexpr int32_t kChunkPages = kPageSlots;    ///< pages whose bounds lie together
-  static constexpr int32_t kMostDim = kMaxHeadDim / 2;  ///< channels of a head
+  static constexpr int32_t kTokens = 16;  ///< of a page
 
-  /// Pages start at this slot, of rows of this shape; forgets what was known of others.
-  /// Requires: head_dim <= kMostDim.
-  void set_shape(int32_t first_slot, int32_t n_kv_heads, int32_t head_dim);
-  int32_t first_slot() const { return first_slot_; }
-  int32_t n_pages() const { return n_pages_; }
+  PageBounds() : KeyIndex(kTokens) {}
 
-  /// Rows from `slot` on have moved or are gone: their pages are forgotten.
-  void forget_from(int32_t slot);
-  /// Makes room for n pages; those from the old n_pages() on must be set before they are read.
-  void grow(int32_t n);
+  void set(int32_t item, int32_t n, int32_t head, const float* keys,
+           const KvKernels& kernels) override;
   /// Takes the bounds of one page and head, [head_dim] each.
-  void set(int32_t page, int32_t head, const float* largest, const float* smallest,
-           const KvKernels& kernels);
+  void set_bounds(int32_t page, int32_t head, const float* largest, const float* smallest,
+                  const KvKernels& kernels);
 
   /// The bound of each page: the largest over the query heads of sum_d max(q_d * largest_d,
-  /// q_d * smallest_d). Query head h is at q + h * q_head. split: [n_heads * 2 * head_dim] scratch.
-  /// scores: [n_pages].
-  void score(const float* q, ptrdiff_t q_head, int32_t n_heads, const KvKernels& kernels,
-             ParallelFor& parallel, std::vector<float>& split, std::span<float> scores) const;
+  /// q_d * smallest_d), not scaled.
+  void score(const KeyQueries& queries, const KvKernels& kernels, ParallelFor& parallel,
+             IndexScratch& scratch, std::span<float> scores) const override;
+  int64_t most_scratch(int64_t n_items, int64_t n_heads, int64_t head_dim) const override;
+  size_t bytes() const override { return sizeof(*this) + stored_bytes(); }
+  int64_t fixed_bytes(int32_t /*n_kv_heads*/, int32_t /*head_dim*/) const override {
+    return sizeof(*this);
+  }
 
-  size_t bytes() const;
-  /// For a cap on bytes: of one chunk of such rows, chunks that are allocated, and their table.
-  static int64_t chunk_bytes(int32_t n_kv_heads, int32_t head_dim);
-  static constexpr int32_t kChunkTokens = kTokens * kChunkPages;
-  int32_t n_chunks() const { return static_cast<int32_t>(chunks_.size()); }
-  int32_t table_capacity() const { return static_cast<int32_t>(chunks_.capacity()); }
-  /// Gives back what is allocated for nothing.
-  void trim();
-  void clear() { *this = {}; }
+ protected:
+  /// A page of kernels.h whose slots are pages and whose K rows are [largest, smallest]: scores of
+  /// such rows are one call of a kernel.
+  size_t head_bytes(int32_t head_dim) const override;
 
  private:
-  static size_t head_elements(int32_t head_dim);
-  static size_t chunk_elements(int32_t n_kv_heads, int32_t head_dim);
-  const uint16_t* chunk_of(int32_t page, int32_t head) const;
-
-  int32_t first_slot_ = 0, n_kv_heads_ = 0, head_dim_ = 0;
-  int32_t n_pages_ = 0;
-  /// For each chunk and KV head a page of kernels.h whose slots are pages and whose K rows are
-  /// [largest, smallest]: scores of such rows are one call of a kernel.
-  std::vector<std::vector<uint16_t>> chunks_;
+  const uint16_t* rows_at(int32_t page, int32_t head) const {
+    return reinterpret_cast<const uint16_t*>(at(page, head));
+  }
+  void score_chunk(int32_t chunk, int32_t n_heads, const KvKernels& kernels, const float* split,
+                   std::span<float> scores) const;
 };
 
 }  // namespace kvasir

@@ -8,7 +8,9 @@ namespace kvasir {
 #define KVASIR_SELECTORS(METHOD) \
   METHOD("dense", dense)         \
   METHOD("omnikv", omnikv)       \
-  METHOD("quest", quest)
+  METHOD("quest", quest)         \
+  METHOD("sketch", sketch)       \
+  METHOD("sketch16", sketch16)
 
 #define KVASIR_DECLARE(name, maker) \
   Result<std::unique_ptr<Selector>> make_selector_##maker(const SelectParams& params);

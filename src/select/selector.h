@@ -4,7 +4,7 @@
 // Nothing leaves the cache here: what a step does not read stays for the next one. Tokens between
 // the sinks and the newest --kv-recent are candidates; the others are always read. A method says
 // what part each layer takes, and chooses among the candidates. Knows neither cache nor policy:
-// what it is shown are scores and bounds, what it gives are numbers of candidates.
+// what it is shown are scores and an index of keys, what it gives are numbers of candidates.
 // Methods hold no state of their own and are safe in any thread.
 #pragma once
 
@@ -19,7 +19,7 @@
 #include "base/parallel.h"
 #include "base/result.h"
 #include "kernels/kernels.h"
-#include "select/page_bounds.h"
+#include "select/key_index.h"
 
 namespace kvasir {
 
@@ -43,17 +43,18 @@ enum class Role {
   kDense,    ///< reads all
   kObserve,  ///< reads all; its scores choose for the layers behind it
   kFollow,   ///< reads what the last observing layer chose
-  kChoose,   ///< reads what it chooses itself, from bounds of its keys
+  kChoose,   ///< reads what it chooses itself, from an index of its keys
 };
 
 /// Scratch of a choice; grows to what the largest needs and then stays.
 struct SelectScratch {
-  std::vector<float> scores;  ///< [n]
-  std::vector<float> heads;   ///< [n_heads] and more, as a method needs it
-  std::vector<int32_t> pages;
+  std::vector<float> scores;   ///< [n]
+  std::vector<float> heads;    ///< [n_heads]
+  std::vector<int32_t> pages;  ///< that are chosen
+  IndexScratch index;
   size_t bytes() const {
     return (scores.capacity() + heads.capacity()) * sizeof(float) +
-           pages.capacity() * sizeof(int32_t);
+           pages.capacity() * sizeof(int32_t) + index.bytes();
   }
 };
 
@@ -64,15 +65,16 @@ struct SelectInput {
   /// kObserve: the score of candidate i in head h, at logits + h * logits_head + i; -inf: hidden.
   const float* logits = nullptr;
   ptrdiff_t logits_head = 0;
-  /// kChoose: bounds of n / PageBounds::kTokens pages, and the query of head h, at q + h * q_head.
-  const PageBounds* bounds = nullptr;
-  const float* q = nullptr;
-  ptrdiff_t q_head = 0;
+  /// kChoose: an index of the candidates, and the queries.
+  const KeyIndex* index = nullptr;
+  KeyQueries queries;
 };
 
 class Selector {
  public:
   virtual ~Selector() = default;
+  /// As it is registered.
+  virtual std::string_view name() const = 0;
   /// False: every layer of every step reads all.
   virtual bool selects() const { return true; }
   /// Fails where the layers that were asked for are not those of a cache of n_layers.
@@ -81,6 +83,8 @@ class Selector {
   virtual Role role(int32_t layer, int32_t n_layers) const = 0;
   /// Candidates come in pages of so many consecutive tokens, whole pages only.
   virtual int32_t page_tokens() const { return 1; }
+  /// What a layer that chooses for itself keeps of its keys, empty; null: no layer does.
+  virtual std::unique_ptr<KeyIndex> make_index() const { return nullptr; }
   /// How many of n candidates choose() takes; n: all, and choose() need not be asked.
   virtual int32_t n_chosen(int32_t n) const = 0;
   /// Chooses n_chosen(input.n) candidates, ascending. Requires: n_chosen(n) < n.

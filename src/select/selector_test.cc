@@ -163,17 +163,25 @@ TEST(Roles, FollowFromTheFullLayers) {
 }
 
 TEST(Registry, RefusesInOneLine) {
-  EXPECT_EQ(selector_names(), (std::vector<std::string_view>{"dense", "omnikv", "quest"}));
-  EXPECT_EQ(make_selector("top", {}).error(),
-            "--kv-select top: no such selection; allowed are dense, omnikv, quest");
+  EXPECT_EQ(selector_names(),
+            (std::vector<std::string_view>{"dense", "omnikv", "quest", "sketch", "sketch16"}));
+  EXPECT_EQ(
+      make_selector("top", {}).error(),
+      "--kv-select top: no such selection; allowed are dense, omnikv, quest, sketch, sketch16");
   EXPECT_EQ(make_selector("dense", keep_of(5)).error(),
-            "--kv-keep: a step reads every stored token (--kv-select dense); choose omnikv or "
-            "quest");
+            "--kv-keep: a step reads every stored token (--kv-select dense); choose omnikv, "
+            "quest, sketch or sketch16");
   SelectParams params;
   params.full_layers = {1, 2};
   EXPECT_EQ(make_selector("omnikv", params).error(),
             "--kv-full-layers 1,2: layer 0 must be among them with --kv-select omnikv");
   EXPECT_TRUE(make_selector("quest", params));
+}
+
+TEST(Sketch, ReadsAllOfFewCandidates) {
+  EXPECT_EQ(made("sketch", keep_of(0, 30))->n_chosen(63), 63);
+  EXPECT_EQ(made("sketch", keep_of(0, 30))->n_chosen(64), 19);
+  EXPECT_EQ(made("sketch", keep_of(7))->n_chosen(1000), 7);
 }
 
 TEST(Quest, CountsWholePages) {

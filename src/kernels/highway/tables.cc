@@ -17,6 +17,7 @@
 #include "kernels/highway/logit_sums-inl.h"
 #include "kernels/highway/restore-inl.h"
 #include "kernels/highway/rows-inl.h"
+#include "kernels/highway/sketch-inl.h"
 #include "kernels/highway/turn_row-inl.h"
 #include "kernels/highway/unpack-inl.h"
 #if HWY_TARGET == HWY_AVX3
@@ -38,21 +39,21 @@ namespace kvasir::highway::HWY_NAMESPACE {
 #endif
 
 extern const KvKernels kTable;
-const KvKernels kTable{KVASIR_TABLE_NAME, attend_page, store_k,   store_v, add_mass,
-                       logit_sums,        unpack_rows, nullptr,   nullptr, dot_rows,
-                       turn_row,          restore_row, rotate_row};
+const KvKernels kTable{KVASIR_TABLE_NAME, attend_page, store_k,    store_v,     add_mass,
+                       logit_sums,        unpack_rows, nullptr,    nullptr,     dot_rows,
+                       turn_row,          restore_row, rotate_row, score_sketch};
 
 #undef KVASIR_TABLE_NAME
 
 #if HWY_TARGET == HWY_AVX3
 extern const KvKernels kVnniTable;
-const KvKernels kVnniTable{"avx512_vnni", attend_page, store_k,      store_v, add_mass,
-                           logit_sums,    unpack_rows, attend_coded, nullptr, dot_rows,
-                           turn_row,      restore_row, rotate_row};
+const KvKernels kVnniTable{"avx512_vnni", attend_page, store_k,      store_v,     add_mass,
+                           logit_sums,    unpack_rows, attend_coded, nullptr,     dot_rows,
+                           turn_row,      restore_row, rotate_row,   score_sketch};
 extern const KvKernels kBf16Table;
 const KvKernels kBf16Table{"avx512_bf16", attend_page, store_k,      store_v,          add_mass,
                            logit_sums,    unpack_rows, attend_coded, attend_page_bf16, dot_rows,
-                           turn_row,      restore_row, rotate_row};
+                           turn_row,      restore_row, rotate_row,   score_sketch};
 #endif
 
 }  // namespace kvasir::highway::HWY_NAMESPACE

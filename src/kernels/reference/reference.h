@@ -22,6 +22,7 @@ void dot_rows(const float* a, int32_t n_a, const float* b, int32_t n_b, int32_t 
 void turn_row(float* row, int32_t head_dim);
 void restore_row(const RestoreArgs& args, float* out);
 void rotate_row(const RotateArgs& args, float* row);
+void score_sketch(const SketchArgs& args, ScoreSums* sums);
 
 /// The table named "reference".
 const KvKernels& table();
