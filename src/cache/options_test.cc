@@ -55,8 +55,8 @@ TEST(Validate, SelectionsAndWhatTheyCannotBeJoinedWith) {
       invalid({"--kv-select", "top"}),
       "--kv-select top: no such selection; allowed are dense, omnikv, quest, sketch, sketch16");
   EXPECT_EQ(invalid({"--kv-keep", "5"}),
-            "--kv-keep: a step reads every stored token (--kv-select dense); choose omnikv, quest "
-            "or sketch");
+            "--kv-keep: a step reads every stored token (--kv-select dense); choose omnikv, quest, "
+            "sketch or sketch16");
   EXPECT_EQ(invalid({"--kv-select", "omnikv", "--kv-full-layers", "1"}),
             "--kv-full-layers 1: layer 0 must be among them with --kv-select omnikv");
   EXPECT_EQ(parsed({"--kv-select", "quest"}).mover(), "--kv-select quest");

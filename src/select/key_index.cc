@@ -52,7 +52,7 @@ void KeyIndex::grow(int32_t n) {
 }
 
 size_t KeyIndex::stored_bytes() const {
-  size_t n = chunks_.capacity() * sizeof(chunks_[0]);
+  size_t n = chunks_.capacity() * sizeof(std::vector<std::byte>);
   for (const auto& chunk : chunks_) n += chunk.capacity();
   return n;
 }

@@ -24,6 +24,12 @@ size_t z(int64_t n) { return static_cast<size_t>(n); }
 // A key that can be sketched: NaN counts as 0.
 float admitted(float x) { return std::isnan(x) ? 0.0F : std::clamp(x, -kMostHalf, kMostHalf); }
 
+// The nearest integer, ties to even. Requires: |x| < 2^22.
+float nearest(float x) {
+  constexpr float kShift = 0x1.8p23F;  // its step is 1: the addition rounds
+  return x + kShift - kShift;
+}
+
 // The code of -3, -1, 1 or 3 half steps, 0 to 3.
 int32_t level_of(float x, float step) {
   return static_cast<int32_t>(x >= -step) + static_cast<int32_t>(x >= 0) +
@@ -45,10 +51,11 @@ void fill_tables(const float* q, int32_t dim, float step, uint8_t* table) {
   for (int32_t d = 0; d < dim; d += 2, table += kPairs) {
     const float least = -1.5F * (std::abs(q[d]) + std::abs(q[d + 1]));
     for (int32_t i = 0; i < kPairs; ++i) {
+      const int32_t low = i % 4, high = i / 4;
       const float value =
-          q[d] * (static_cast<float>(i % 4) - 1.5F) + q[d + 1] * (static_cast<float>(i / 4) - 1.5F);
-      const auto entry = static_cast<int32_t>((value - least) * per_step + 0.5F);
-      table[i] = static_cast<uint8_t>(std::clamp(entry, 0, 127));
+          q[d] * (static_cast<float>(low) - 1.5F) + q[d + 1] * (static_cast<float>(high) - 1.5F);
+      table[i] =
+          static_cast<uint8_t>(std::clamp(nearest((value - least) * per_step), 0.0F, 127.0F));
     }
   }
 }

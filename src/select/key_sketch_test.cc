@@ -120,8 +120,8 @@ TEST(KeySketch, ScoresAreThoseOfRoundedKeysInDouble) {
         logits[z(h)].push_back(dot * 0.25);
         // Each table entry is half a step of the tables off at most; step is at most twice as large
         // as the key's own.
-        allowed[z(h)] =
-            std::max(allowed[z(h)], 0.25 * step * 3 * most / 127 / 2 * (shape.head_dim / 2 + 1));
+        const int32_t n_tables = shape.head_dim / 2 + 1;
+        allowed[z(h)] = std::max(allowed[z(h)], 0.25 * step * 3 * most / 127 / 2 * n_tables);
       }
     }
     std::vector<double> expected(z(keys.n), -1e300);
