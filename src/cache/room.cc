@@ -80,15 +80,22 @@ Result<void> make_room(std::span<Cache* const> caches, std::span<const int32_t> 
   const CacheOptions& options = caches.front()->config().options;
   const int64_t cap = options.cap_bytes();
   const int32_t n_workers = parallel.n_workers();
-  const std::vector<CacheLoad> loads = loads_of(caches, n_new, n_workers);
-  const CapPlan plan(loads, n_new);
-  if (plan.bound_as_is() > cap) {
-    const std::optional<int32_t> level = plan.level(cap);
-    if (!level) {
+  // What a cut leaves is known only when it is done: which tokens left says which references stay
+  // and how full pages are. Where it is more than was counted on, a deeper cut follows.
+  int64_t margin = 0;
+  for (bool first = true;; first = false) {
+    const std::vector<CacheLoad> loads = loads_of(caches, n_new, n_workers);
+    const CapPlan plan(loads, n_new);
+    const int64_t above = plan.bound_as_is() - cap;
+    if (above <= 0) break;
+    if (!first) margin = std::max(2 * margin, above);
+    const std::optional<int32_t> level = plan.level(cap - margin);
+    if (!level && first) {
       return too_small(options, smallest_cap_mib(caches, n_ubatch, n_workers), n_ubatch,
                        caches.front()->config().n_streams);
     }
-    cut_all(caches, loads, plan, *level, parallel);
+    cut_all(caches, loads, plan, level.value_or(0), parallel);
+    if (!level) break;
   }
   if (options.budget_from_cap()) set_allowances(caches, n_new, cap, n_workers);
   return {};

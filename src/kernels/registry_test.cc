@@ -80,9 +80,9 @@ TEST(Registry, NoTableIsLeftUntested) {
     EXPECT_EQ(tested, std::set<std::string>(expected.begin(), expected.end())) << suite->name();
   }
   const int fast_suites = supported_kernels().size() > 1 ? 1 : 0;
-  EXPECT_EQ(suites, fast_suites + 10) << "AttendCoded, AttendPage, AttendPages, DotRows, "
+  EXPECT_EQ(suites, fast_suites + 11) << "AttendCoded, AttendPage, AttendPages, DotRows, "
                                          "RestoreRow, StoreRows, AddMass, LogitSums, "
-                                         "TurnRow, UnpackRows";
+                                         "TurnRow, UnpackRows, ScoreSketch";
 }
 
 }  // namespace
